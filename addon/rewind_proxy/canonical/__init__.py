@@ -1,0 +1,1 @@
+"""The meaning of a request: pure functions, no I/O."""

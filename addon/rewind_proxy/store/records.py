@@ -1,0 +1,133 @@
+"""What the store keeps, as pydantic models in JSON. Bodies are blobs beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rewind_proxy.canonical.model import EndpointClass, Form, Mode, Operation, Tier, Wire
+
+FORMAT_VERSION = 1
+
+
+class Record(BaseModel):
+    """Frozen, and strict about unknown members: a newer format is refused by its version, not guessed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+
+
+class RequestRecord(Record):
+    """A request as stored: redacted, not scrubbed, the body apart (as blobs)."""
+
+    method: str
+    host: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    """Decoded pairs, credentials already `[REDACTED]`."""
+    content_type: str = ""
+    user_agent: str = ""
+    """Kept because it chooses the preset; redacted."""
+    cls: EndpointClass = "model"
+    wire: Wire
+    form: Form
+    operation: Operation = "generate"
+    preset: str = ""
+    """`id@version` of the agent preset the request was recognised as, or empty."""
+    opaque: bool = False
+    body_length: int = 0
+    """Bytes of the decoded body as sent."""
+    body_sha256: str = ""
+    """Of the decoded body as sent, for an opaque one only; else empty."""
+    params: dict[str, Any] = Field(default_factory=dict)
+    """The scalar canonical parameters (`model`, `temperature`, `max_tokens` …): choice and notes."""
+
+
+class AnswerRecord(Record):
+    """An answer as stored: the decoded bytes the client saw are a blob."""
+
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    """By allow-list only (DESIGN §6), names in lower case."""
+    content_type: str = ""
+    chunks: tuple[tuple[int, int], ...] = ()
+    """(length in bytes of the decoded piece, milliseconds since the request was sent), in order."""
+    ending: str = "complete"
+    """`complete`, `length` or (with `record_errors`) `error`."""
+    model: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    latency_ms: int = 0
+    """From the request being sent to the last byte."""
+
+
+class CassetteRecord(Record):
+    """One recorded exchange: immutable, addressed by its content."""
+
+    id: str
+    """`sha256(exact fingerprint ‖ answer bytes)`, hex."""
+    seq: int
+    """Grows by one for each cassette of a store: recorded order."""
+    run: str
+    recorded_at: float
+    """Seconds since the epoch, UTC."""
+    format_version: int = FORMAT_VERSION
+    hash_version: int
+    exact: str
+    """Exact fingerprint, hex: of the live request, kept for ever."""
+    request: RequestRecord
+    answer: AnswerRecord
+    checksum: str = ""
+    """sha256 over the stored request structure and the answer's bytes; guards the stored bytes."""
+
+
+class StepRecord(Record):
+    """One intercepted call in a run."""
+
+    run: str
+    number: int
+    """From 1, in the order the calls arrived."""
+    started_at: float
+    cls: EndpointClass = "model"
+    method: str
+    host: str
+    path: str
+    wire: Wire = "generic"
+    operation: Operation = "generate"
+    form: Form = "whole"
+    model: str | None = None
+    tier: Tier
+    status: int | None = None
+    exact: str = ""
+    normalised: str = ""
+    cassette: str | None = None
+    latency_ms: int = 0
+    saved_ms: int = 0
+    """Latency of the recording that a hit did not wait for."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    preview: str = ""
+    """The first 120 characters of the last message with text, redacted before the cut."""
+    note: str = ""
+    """As in `x-rewind-note`."""
+    reason: str = ""
+    """Why it was refused, or failed to be recorded."""
+    miss: dict[str, Any] | None = None
+    """The miss report, JSON as DESIGN §12 gives for `misses` (redacted)."""
+
+
+class RunRecord(Record):
+    """One client session through the proxy."""
+
+    id: str
+    """Sorts by start."""
+    session: str = ""
+    mode: Mode
+    started_at: float
+    ended_at: float | None = None
+    client: str = ""
+    """The user agent of its first model call."""
+    tunnelled: tuple[str, ...] = ()
+    """Hosts that passed through undecrypted."""
