@@ -17,9 +17,11 @@ field is part of the key.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, Union
+from typing import Literal, TypeAlias
 
-JsonValue: TypeAlias = Union[None, bool, int, float, str, list["JsonValue"], dict[str, "JsonValue"]]
+from pydantic import BaseModel, ConfigDict
+
+JsonValue: TypeAlias = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 Wire = Literal["chat_completions", "responses", "anthropic", "gemini", "generic"]
@@ -124,3 +126,29 @@ class Ending:
     kind: Literal["complete", "length", "error", "cut"]
     model: str | None = None
     usage: Usage | None = None
+
+
+DEFAULT_IGNORE = ("model", "temperature", "top_p", "max_tokens", "stream", "user", "seed", "host", "wire")
+
+
+class ScrubRule(BaseModel):
+    """A project's own rule: what `pattern` matches at `where` is noise (DESIGN §5)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    pattern: str
+    where: Literal["any", "system", "user", "assistant", "tool_result", "tools"] = "any"
+
+
+class MatchSettings(BaseModel):
+    """The settings that decide the normalised fingerprint; their digest prefixes the normalised index."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ignore: tuple[str, ...] = DEFAULT_IGNORE
+    tail_n: int = 0
+    scrub: tuple[ScrubRule, ...] = ()
+    scrub_off: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+    paths: Literal["roots", "all", "off"] = "roots"

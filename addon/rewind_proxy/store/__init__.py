@@ -1,0 +1,35 @@
+"""Cassettes and the call log in LMDB: the only place that imports lmdb."""
+
+from rewind_proxy.store.cassettes import Store
+from rewind_proxy.store.exchange import Exchange, StoreStats
+from rewind_proxy.store.log import Log, log_path
+from rewind_proxy.store.recorder import Recorder
+from rewind_proxy.store.recordings import Answer
+from rewind_proxy.store.records import (
+    FORMAT_VERSION,
+    AnswerRecord,
+    CassetteRecord,
+    RequestRecord,
+    RunRecord,
+    StepRecord,
+)
+from rewind_proxy.store.reindex import IndexReport
+from rewind_proxy.store.rewrite import RewriteReport
+
+__all__ = [
+    "FORMAT_VERSION",
+    "Answer",
+    "AnswerRecord",
+    "CassetteRecord",
+    "Exchange",
+    "IndexReport",
+    "Log",
+    "Recorder",
+    "RequestRecord",
+    "RewriteReport",
+    "RunRecord",
+    "StepRecord",
+    "Store",
+    "StoreStats",
+    "log_path",
+]

@@ -1,4 +1,8 @@
-"""What the store keeps, as pydantic models in JSON. Bodies are blobs beside them."""
+"""What the store keeps, as pydantic models in JSON. Bodies are blobs beside them.
+
+The pace of an answer (lengths and times of its chunks) is kept with its bytes, not in these records, so that
+reading a record costs the same for a long stream as for a short one.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +54,6 @@ class AnswerRecord(Record):
     headers: tuple[tuple[str, str], ...] = ()
     """By allow-list only (DESIGN §6), names in lower case."""
     content_type: str = ""
-    chunks: tuple[tuple[int, int], ...] = ()
-    """(length in bytes of the decoded piece, milliseconds since the request was sent), in order."""
     ending: str = "complete"
     """`complete`, `length` or (with `record_errors`) `error`."""
     model: str | None = None
@@ -66,9 +68,9 @@ class CassetteRecord(Record):
     """One recorded exchange: immutable, addressed by its content."""
 
     id: str
-    """`sha256(exact fingerprint ‖ answer bytes)`, hex."""
+    """`sha256(exact fingerprint ‖ answer bytes)`, hex. The same answer recorded again has the same id."""
     seq: int
-    """Grows by one for each cassette of a store: recorded order."""
+    """Grows by one for each recording of a store, and names it: recorded order."""
     run: str
     recorded_at: float
     """Seconds since the epoch, UTC."""
@@ -78,8 +80,12 @@ class CassetteRecord(Record):
     """Exact fingerprint, hex: of the live request, kept for ever."""
     request: RequestRecord
     answer: AnswerRecord
-    checksum: str = ""
-    """sha256 over the stored request structure and the answer's bytes; guards the stored bytes."""
+    answer_sha256: str
+    """Of the answer's bytes, which are stored once under it."""
+    answer_length: int
+    checksum: str
+    """sha256 over the stored structure (which names every blob of the request by its digest) and
+    `answer_sha256`; guards the stored bytes."""
 
 
 class StepRecord(Record):

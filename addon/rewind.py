@@ -1,0 +1,5 @@
+"""What `mitmdump -s addon/rewind.py` loads."""
+
+from rewind_proxy.mitm.addon import Rewind
+
+addons = [Rewind()]

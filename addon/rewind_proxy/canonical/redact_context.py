@@ -1,0 +1,185 @@
+"""Credentials that show by what stands around them: headers, URLs, key blocks; and the list of such rules.
+
+Only the value goes; the name, the scheme and the user stay. As in `redact_assign`, the text may be escaped
+JSON, and a value may already be partly `[REDACTED]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from rewind_proxy.canonical.redact_assign import (
+    JUDGED,
+    SCHEME,
+    TRAILING,
+    assigned_passwords,
+    assigned_secrets,
+    has_digit_or_capital,
+    is_reference,
+    looks_secret,
+)
+from rewind_proxy.canonical.redact_rules import MARK, MARK_PATTERN, QUOTE, Span
+
+# Headers ------------------------------------------------------------------------------------------------
+
+_AUTHORIZATION = re.compile(
+    rf"authorization(?:{QUOTE}?\]?)[ \t]*(?:=>|[:=,])[ \t]*{QUOTE}?(?:{SCHEME}(?:[ \t]+|:[ \t]*))?"
+)
+_BEARER = re.compile(rf"bearer(?<![a-z0-9]bearer)(?:[ \t]+|:[ \t]*|%20|\+){QUOTE}?")
+_CREDENTIALS = re.compile(rf"(?:{MARK_PATTERN}|[A-Za-z0-9._~+/=!:%-]){{1,{JUDGED}}}")
+_CREDENTIALS_REST = re.compile(rf"(?:{MARK_PATTERN}|[A-Za-z0-9._~+/=!:%-])*+")
+
+
+def _presented(text: str, lowered: str, lead: re.Pattern[str], least: int) -> Iterator[Span]:
+    position = 0
+    while (found := lead.search(lowered, position)) is not None:
+        position = start = found.end()
+        value = _CREDENTIALS.match(text, start)
+        if value is None:
+            continue
+        stop = _CREDENTIALS_REST.match(text, value.end()).end()  # type: ignore[union-attr]
+        if stop - start < JUDGED:
+            stop = start + len(text[start:stop].rstrip(TRAILING))
+        judged = text[start : min(stop, start + JUDGED)]
+        if MARK in judged or (
+            len(judged) >= least
+            and not is_reference(judged)
+            and (has_digit_or_capital(judged) or len(judged) >= 32)
+        ):
+            yield start, stop
+            position = stop
+
+
+def authorization_headers(text: str, lowered: str) -> Iterator[Span]:
+    """`Authorization: Bearer …`, `"authorization": "Basic …"`, `Authorization: token …`; the scheme stays."""
+    return _presented(text, lowered, _AUTHORIZATION, 8)
+
+
+def bearer_tokens(text: str, lowered: str) -> Iterator[Span]:
+    """`Bearer …` with no header name before it."""
+    return _presented(text, lowered, _BEARER, 16)
+
+
+_COOKIE = re.compile(rf"cookie{QUOTE}?[ \t]*[:=][ \t]*{QUOTE}?")
+_PAIR = r"""[A-Za-z0-9_.~%-]{1,64}=[^\s;"'`\\]{0,4096}"""
+_COOKIES = re.compile(rf"(?:{MARK_PATTERN}|{_PAIR})(?:;[ \t]*(?:{MARK_PATTERN}|{_PAIR}))*+")
+
+
+def cookies(text: str, lowered: str) -> Iterator[Span]:
+    """The pairs of a `Cookie:` or `Set-Cookie:` line that holds one value of eight characters or more."""
+    position = 0
+    while (found := _COOKIE.search(lowered, position)) is not None:
+        position = found.end()
+        pairs = _COOKIES.match(text, position)
+        if pairs is not None:
+            position = pairs.end()
+            if MARK in pairs[0] or any(len(pair.partition("=")[2]) >= 8 for pair in pairs[0].split(";")):
+                yield pairs.span()
+
+
+# URLs ---------------------------------------------------------------------------------------------------
+
+_USERINFO = re.compile(
+    rf"""://(?:[^\s/?\#@:"'`<>\\]{{0,128}}:(?P<password>(?:{MARK_PATTERN}|[^\s/?\#"'`<>\\]){{1,256}})@
+    |(?P<user>[A-Za-z0-9_~.%-]{{20,256}})@)""",
+    re.VERBOSE,
+)
+_PARAMETER = re.compile(
+    r"""[?&;](?P<name>key|api[_-]?key|access[_-]?token|refresh[_-]?token|id_token|auth[_-]?token|token|auth|sig|signature
+    |x-(?:amz|goog)-(?:signature|credential)|x-amz-security-token|client[_-]?secret|password|secret|code)=""",
+    re.VERBOSE,
+)
+_SURE = frozenset({"key", "token", "auth", "sig", "signature", "secret", "code"})
+_PARAMETER_VALUE = re.compile(rf"""(?:{MARK_PATTERN}|[^\s&;"'`<>\\#|)\]]){{1,{JUDGED}}}""")
+_PARAMETER_REST = re.compile(rf"""(?:{MARK_PATTERN}|[^\s&;"'`<>\\#|)\]])*+""")
+_HOOK = re.compile(
+    r"hooks(?:\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/|/[0-9]{15,22}/)(?P<path>[A-Za-z0-9_/-]{20,512})"
+)
+
+
+def url_passwords(text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG001  # one signature for all rules
+    """`scheme://user:password@host`; a lone user that is a token."""
+    for found in _USERINFO.finditer(text):
+        password = found["password"]
+        if password is None:
+            if looks_secret(found["user"], quoted=False):
+                yield found.span("user")
+        elif not is_reference(password):
+            yield found.span("password")
+
+
+def url_parameters(text: str, lowered: str) -> Iterator[Span]:
+    """`?key=…`, `&sig=…`, `&X-Amz-Signature=…`."""
+    position = 0
+    while (found := _PARAMETER.search(lowered, position)) is not None:
+        position = start = found.end()
+        value = _PARAMETER_VALUE.match(text, start)
+        if value is None or is_reference(value[0]):
+            continue
+        least = 16 if found["name"] in _SURE else 6
+        if MARK in value[0] or (len(value[0]) >= least and not value[0].isalpha()):
+            position = _PARAMETER_REST.match(text, value.end()).end()  # type: ignore[union-attr]
+            yield start, position
+
+
+def webhooks(text: str, lowered: str) -> Iterator[Span]:
+    """The secret path of a Slack or Discord webhook."""
+    for found in _HOOK.finditer(lowered):
+        if "hooks.slack" in found[0] or text.rfind("discord", max(0, found.start() - 40), found.start()) >= 0:
+            yield found.span("path")
+
+
+# Key blocks ---------------------------------------------------------------------------------------------
+
+_BLOCK_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_LINE = rf"(?:[A-Za-z0-9+/=]{{16,}}|{MARK_PATTERN})"
+_BETWEEN = r"(?:\\[nr]|[^A-Za-z0-9+/\\-]){0,32}(?:[0-9]{1,6}[^A-Za-z0-9+/\\]{1,4})?"
+_PRIVATE_KEY = re.compile(
+    rf"-----BEGIN {_BLOCK_NAME}"
+    r"(?:"
+    rf"(?=(?:[^-]|-(?!----)){{0,600}}?(?:[A-Za-z0-9+/]{{40}}|{MARK_PATTERN}))"
+    rf"[^-]*+(?:-(?!----)[^-]*+)*+-----END {_BLOCK_NAME}"
+    # A block that is cut off: lines of base64, with what an editor, a diff or an escape puts between them.
+    rf"|(?:{_BETWEEN}{_LINE})+(?:{_BETWEEN}[A-Za-z0-9+/]{{1,15}}={{1,2}})?"
+    r")"
+)
+
+
+def private_keys(text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG001  # one signature for all rules
+    """PEM and PGP private keys, whole or cut off."""
+    for found in _PRIVATE_KEY.finditer(text):
+        yield found.span()
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRule:
+    """A credential known by its surroundings. `words`: one of them stands in every text with a match, when
+    that is lower-cased."""
+
+    id: str
+    name: str
+    words: tuple[str, ...]
+    spans: Callable[[str, str], Iterator[Span]]
+    version: int = 1
+
+
+CONTEXT_RULES: tuple[ContextRule, ...] = (
+    ContextRule("RW302", "private-key", ("-----begin ",), private_keys),
+    ContextRule("RW303", "authorization-header", ("authorization",), authorization_headers),
+    ContextRule("RW304", "bearer-token", ("bearer",), bearer_tokens),
+    ContextRule(
+        "RW305", "secret-assignment", ("key", "token", "cret", "credential", "auth"), assigned_secrets
+    ),
+    ContextRule("RW306", "password-assignment", ("passw", "pwd", "passphrase"), assigned_passwords),
+    ContextRule("RW307", "url-password", ("://",), url_passwords),
+    ContextRule(
+        "RW308",
+        "url-parameter",
+        ("key=", "token=", "auth=", "sig=", "signature=", "credential=", "secret=", "password=", "code="),
+        url_parameters,
+    ),
+    ContextRule("RW309", "webhook", ("hooks",), webhooks),
+    ContextRule("RW311", "cookie-header", ("cookie",), cookies),
+)

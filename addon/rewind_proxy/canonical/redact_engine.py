@@ -1,0 +1,257 @@
+"""A list of redaction rules applied to one text, until none of them changes anything.
+
+The law that this keeps is in `redact`. What makes it quick: rules name a literal that stands in each of their
+matches, so one look at the text says which can match at all (and since a change only takes characters away,
+that stays true), and texts seen before are remembered.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rewind_proxy.canonical.redact_assign import member_value
+from rewind_proxy.canonical.redact_context import CONTEXT_RULES, ContextRule
+from rewind_proxy.canonical.redact_places import NameKind
+from rewind_proxy.canonical.redact_rules import MARK, RUN_CLASS, RUN_LENGTH, TOKEN_RULES, Span, TokenRule
+from rewind_proxy.canonical.redact_walk import Hit, json_in, redact_json
+from rewind_proxy.errors import SettingsError, StoreVersionError
+
+PATTERN = "pattern:"
+MEMBER_RULE = "RW310"
+_SHORTEST = 6
+_PASSES = 64
+_CACHED_CHARACTERS = 4_000_000
+
+_SHAPE = bytes(ord("a") if byte in RUN_CLASS else ord(" ") for byte in range(256))
+_RUN = b"a" * RUN_LENGTH
+_MARKS = re.compile(re.escape(MARK))
+# Media pasted into a text: what looks like a key in there is not one.
+_PASTED_MEDIA = re.compile(
+    r"data:(?:image|audio|video|font|application)/[\w.+-]{1,80}(?:;[\w.=-]{1,80})*;base64,[A-Za-z0-9+/_=-]{64,}"
+)
+
+_Found = tuple[str, tuple[Hit, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _PatternRule:
+    id: str
+    pattern: re.Pattern[str]
+
+    def spans(self, text: str, lowered: str) -> Iterable[Span]:  # noqa: ARG002  # one signature for all rules
+        return (match.span() for match in self.pattern.finditer(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _MemberRule:
+    """By the name of the member that holds the text."""
+
+    id: str
+    words: tuple[str, ...]
+    version: int = 1
+
+
+_MEMBERS = _MemberRule(
+    MEMBER_RULE, ("key", "token", "cret", "credential", "auth", "passw", "passphrase", "pwd", "cookie")
+)
+_BuiltIn = TokenRule | ContextRule | _MemberRule
+_IN_ORDER: tuple[_BuiltIn, ...] = (*TOKEN_RULES, *CONTEXT_RULES, _MEMBERS)
+_Rule = _BuiltIn | _PatternRule
+_BUILT_IN: dict[str, _BuiltIn] = {f"{rule.id}@{rule.version}": rule for rule in _IN_ORDER}
+BUILT_IN_RULES = tuple(_BUILT_IN)
+"""The identities of the built-in rules, in the order in which they are applied."""
+
+
+def compile_pattern(pattern: str, place: str) -> re.Pattern[str]:
+    """A project's pattern. Raises `SettingsError`, naming the place and never the pattern, when it is bad."""
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        where = "" if error.pos is None else f" at position {error.pos}"
+        raise SettingsError(f"{place} is no regular expression: {error.msg}{where}") from None
+    if compiled.search(""):
+        raise SettingsError(
+            f"{place} matches the empty text: it would redact everything. Make it need a character."
+        )
+    return compiled
+
+
+def _load(rules: Iterable[str]) -> tuple[_Rule, ...]:
+    loaded: list[_Rule] = []
+    patterns = 0
+    for rule in rules:
+        if rule.startswith(PATTERN):
+            patterns += 1
+            place = f"redaction pattern {patterns}"
+            loaded.append(_PatternRule(f"RW{900 + patterns}", compile_pattern(rule[len(PATTERN) :], place)))
+        elif rule in _BUILT_IN:
+            loaded.append(_BUILT_IN[rule])
+        else:
+            raise StoreVersionError(
+                f"redaction rule {rule[:40]!r} is not known to this version of Rewind. "
+                "Open the store with the version that wrote it, or a newer one."
+            )
+    return tuple(loaded)
+
+
+class RuleEngine:
+    """One list of rules, ready to run. Safe to share between threads."""
+
+    def __init__(self, rules: tuple[str, ...]) -> None:
+        self._rules = _load(rules)
+        self._always = 0
+        self._literals: dict[bytes, int] = {}
+        self._words: dict[str, int] = {}
+        for index, rule in enumerate(self._rules):
+            bit = 1 << index
+            if isinstance(rule, TokenRule):
+                for literal in rule.literals:
+                    self._literals[literal] = self._literals.get(literal, 0) | bit
+            elif isinstance(rule, _PatternRule):
+                self._always |= bit
+            else:
+                for word in rule.words:
+                    self._words[word] = self._words.get(word, 0) | bit
+        # No rule has a match in a shorter text, but for one that goes by the member's name.
+        self._shortest = 1 if self._always else _SHORTEST
+        self._members = sum(1 << i for i, rule in enumerate(self._rules) if isinstance(rule, _MemberRule))
+        self._cache: OrderedDict[tuple[str, NameKind], _Found | None] = OrderedDict()
+        self._cached = 0
+        self._lock = threading.Lock()
+
+    def settle(self, text: str, kind: NameKind) -> _Found:
+        """`text` with all rules applied until none changes it, and what was applied."""
+        if len(text) < self._shortest and not kind:
+            return text, ()
+        key = (text, kind)
+        with self._lock:
+            if key in self._cache:
+                self._cache.move_to_end(key)
+                found = self._cache[key]
+                return (text, ()) if found is None else found
+        found = self._settle(text, kind)
+        self._remember(key, found if found[1] else None)
+        return found
+
+    def _remember(self, key: tuple[str, NameKind], found: _Found | None) -> None:
+        size = _size(key, found)
+        if size > _CACHED_CHARACTERS // 2:
+            return
+        with self._lock:
+            if key in self._cache:
+                return
+            self._cache[key] = found
+            self._cached += size
+            while self._cached > _CACHED_CHARACTERS:
+                self._cached -= _size(*self._cache.popitem(last=False))
+
+    def _settle(self, text: str, kind: NameKind) -> _Found:
+        active = self._active(text, kind)
+        if not active and "\\u" not in text and "\\/" not in text:
+            return text, ()
+        document = json_in(text)
+        if document is not None:
+            return redact_json(text, document, self.settle)
+        rules = [rule for index, rule in enumerate(self._rules) if active >> index & 1]
+        passes = [0] * len(rules)
+        hits: dict[str, None] = {}
+        lowered = _lower(text)
+        index = 0
+        while index < len(rules):
+            rule = rules[index]
+            changed = _apply(rule, text, lowered, kind)
+            if changed == text:
+                index += 1
+                continue
+            text = changed
+            hits[rule.id] = None
+            passes[index] += 1
+            if passes[index] > _PASSES:
+                # A pattern that uncovers its own next match at each pass: quadratic, so the text goes whole.
+                text = MARK
+                break
+            passes[:index] = [0] * index
+            document = json_in(text)
+            if document is not None:
+                text, inner = redact_json(text, document, self.settle)
+                return text, (*((rule_id, "") for rule_id in hits), *inner)
+            lowered = _lower(text)
+            index = 0
+        return text, tuple((rule_id, "") for rule_id in hits)
+
+    def _active(self, text: str, kind: NameKind) -> int:
+        """The rules that can match in `text`, as bits."""
+        active = self._always | (self._members if kind else 0)
+        runs = _runs(text)
+        if runs:
+            for literal, bits in self._literals.items():
+                if literal in runs:
+                    active |= bits
+        lowered = _lower(text)
+        for word, bits in self._words.items():
+            if bits & ~active and word in lowered:
+                active |= bits
+        return active
+
+
+def _size(key: tuple[str, NameKind], found: _Found | None) -> int:
+    return len(key[0]) + 100 + (len(found[0]) if found else 0)
+
+
+def _lower(text: str) -> str:
+    """`text` in lower case, position by position: U+0130 is the one character that becomes two."""
+    return text.lower() if text.isascii() else text.replace("\u0130", "i").lower()
+
+
+def _runs(text: str) -> bytes:
+    """The runs of token characters that are long enough to hold a credential."""
+    data = text.encode("utf-8", "surrogatepass")
+    shape = data.translate(_SHAPE)
+    runs: list[bytes] = []
+    start = shape.find(_RUN)
+    while start >= 0:
+        end = shape.find(b" ", start + RUN_LENGTH)
+        if end < 0:
+            runs.append(data[start:])
+            break
+        runs.append(data[start:end])
+        start = shape.find(_RUN, end)
+    return b" ".join(runs)
+
+
+def _apply(rule: _Rule, text: str, lowered: str, kind: NameKind) -> str:
+    if isinstance(rule, _MemberRule):
+        spans = member_value(text, kind) if kind else []
+    else:
+        spans = sorted(rule.spans(text, lowered))
+    if not spans:
+        return text
+    kept = [match.span() for match in _PASTED_MEDIA.finditer(text)] if ";base64," in text else []
+    marks = [match.span() for match in _MARKS.finditer(text)]
+    pieces: list[str] = []
+    end = 0
+    for start, stop in _widened(spans, marks):
+        if any(first <= start and stop <= last for first, last in kept):
+            continue
+        pieces += [text[end:start], MARK]
+        end = stop
+    return "".join(pieces) + text[end:]
+
+
+def _widened(spans: list[Span], marks: list[Span]) -> list[Span]:
+    """The spans, joined where they overlap and widened over the marks they touch; none that is only marks.
+
+    A mark is never cut, so each change leaves fewer characters outside of marks than before.
+    """
+    untouched = set(marks)
+    joined: list[list[int]] = []
+    for start, stop in sorted([*spans, *marks]):
+        if joined and start < joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], stop)
+        elif start < stop:
+            joined.append([start, stop])
+    return [(start, stop) for start, stop in joined if (start, stop) not in untouched]

@@ -1,0 +1,208 @@
+"""Over the string leaves of a JSON value: what may be looked at, and the value with the changed ones.
+
+Nothing is mutated; what has not changed is the same object. No recursion over the value, so that a deep body
+cannot exhaust the stack.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import TypeAlias, Union
+
+from rewind_proxy.canonical import jcs
+from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.canonical.redact_places import (
+    FREE_MEMBERS,
+    NameKind,
+    data_uri,
+    decoded_text,
+    encoded_text,
+    is_sealed,
+    is_textual,
+    media_type,
+    name_kind,
+)
+from rewind_proxy.errors import OpaqueBodyError
+
+Hit = tuple[str, str]
+"""A rule's id, and the path from the leaf's own text (empty, or into the JSON it holds)."""
+Leaf = Callable[[str, NameKind], tuple[str, tuple[Hit, ...]]]
+_Link: TypeAlias = Union[tuple["_Link", str | int], None]
+
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+
+
+def redact_tree(value: JsonValue, leaf: Leaf, *, wire: bool) -> tuple[JsonValue, list[Hit]]:
+    """`value` with `leaf` applied to its string leaves, and what that changed, with paths below `value`.
+
+    `wire`: it is a body of a provider's API, where ids, signatures and encrypted members are left alone.
+    """
+    if isinstance(value, str):
+        text, hits = leaf(value, "")
+        return text, list(hits)
+    changes: list[tuple[_Link, str]] = []
+    found: list[Hit] = []
+    stack: list[tuple[JsonValue, _Link, str, bool]] = [(value, None, "", not wire)]
+    while stack:
+        node, link, parent, free = stack.pop()
+        nested: list[tuple[JsonValue, _Link, str, bool]] = []
+        if isinstance(node, dict):
+            for name, child in node.items():
+                if isinstance(child, str):
+                    kind = name_kind(name)
+                    if child and name != jcs.NUMBER_TAG:
+                        _place(node, link, parent, name, kind, child, free, leaf, changes, found)
+                elif isinstance(child, dict):
+                    nested.append((child, (link, name), name, free or name in FREE_MEMBERS))
+                elif isinstance(child, list):
+                    nested.append((child, (link, name), name, free))
+        elif isinstance(node, list):
+            for index, child in enumerate(node):
+                if isinstance(child, str):
+                    if child:
+                        _plain((link, index), child, "", leaf, changes, found)
+                elif isinstance(child, dict | list):
+                    nested.append((child, (link, index), parent, free))
+        stack.extend(reversed(nested))
+    return (_with(value, changes) if changes else value), found
+
+
+def _place(
+    holder: JsonObject,
+    link: _Link,
+    parent: str,
+    name: str,
+    kind: NameKind,
+    text: str,
+    free: bool,
+    leaf: Leaf,
+    changes: list[tuple[_Link, str]],
+    found: list[Hit],
+) -> None:
+    if is_sealed(holder, name, free=free):
+        return
+    media = media_type(holder, parent, name, text)
+    if media is None:
+        _plain((link, name), text, kind, leaf, changes, found)
+    elif is_textual(media):
+        _encoded((link, name), "", text, leaf, changes, found)
+
+
+def _plain(
+    link: _Link, text: str, kind: NameKind, leaf: Leaf, changes: list[tuple[_Link, str]], found: list[Hit]
+) -> None:
+    uri = data_uri(text)
+    if uri is not None:
+        if is_textual(uri["type"] or "text/plain"):  # RFC 2397: without a type it is text/plain
+            _encoded(link, text[: uri.start("data")], uri["data"], leaf, changes, found)
+        return
+    redacted, hits = leaf(text, kind)
+    if hits:
+        _note(link, redacted, hits, changes, found)
+
+
+def _encoded(
+    link: _Link, head: str, data: str, leaf: Leaf, changes: list[tuple[_Link, str]], found: list[Hit]
+) -> None:
+    text = decoded_text(data)
+    if text is None:
+        redacted, hits = leaf(data, "")
+    else:
+        redacted, hits = leaf(text, "")
+        redacted = encoded_text(redacted)
+    if hits:
+        _note(link, head + redacted, hits, changes, found)
+
+
+def _note(
+    link: _Link, text: str, hits: tuple[Hit, ...], changes: list[tuple[_Link, str]], found: list[Hit]
+) -> None:
+    changes.append((link, text))
+    path = "".join(map(_step, _steps(link)))
+    found.extend((rule, path + below) for rule, below in hits)
+
+
+def _steps(link: _Link) -> list[str | int]:
+    steps: list[str | int] = []
+    while link is not None:
+        link, step = link
+        steps.append(step)
+    return steps[::-1]
+
+
+def _step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if _IDENTIFIER.fullmatch(step) else f"[{json.dumps(step, ensure_ascii=False)}]"
+
+
+def _with(value: JsonValue, changes: list[tuple[_Link, str]]) -> JsonValue:
+    """A copy of `value` with the changed leaves; containers without one are shared with it."""
+    root = _copy(value)
+    owned = {id(root)}
+    for link, text in changes:
+        *above, last = _steps(link)
+        node = root
+        for step in above:
+            child = node[step]  # type: ignore[index]  # a step was made from this very container
+            if id(child) not in owned:
+                child = _copy(child)
+                owned.add(id(child))
+                node[step] = child  # type: ignore[index]
+            node = child
+        node[last] = text  # type: ignore[index]
+    return root
+
+
+def _copy(value: JsonValue) -> JsonValue:
+    return value.copy() if isinstance(value, dict | list) else value
+
+
+# JSON in a string ---------------------------------------------------------------------------------------
+
+_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<name>\s*+:)?')
+
+
+def json_in(text: str) -> JsonValue | None:
+    """The object or array that `text` is as a whole, or None."""
+    head, tail = text.lstrip()[:1], text.rstrip()[-1:]
+    if (head, tail) not in (("{", "}"), ("[", "]")):
+        return None
+    try:
+        return jcs.parse(text)
+    except OpaqueBodyError:
+        return None
+
+
+def redact_json(text: str, value: JsonValue, leaf: Leaf) -> tuple[str, tuple[Hit, ...]]:
+    """The JSON document `text` (read as `value`) with its string leaves redacted.
+
+    Only the string tokens that change are written anew: numbers, white space, names and the spelling of all
+    other strings stay as they are, so the result is the same however often it is done.
+    """
+    redacted, hits = redact_tree(value, leaf, wire=False)
+    if not hits:
+        return text, ()
+    pieces: list[str] = []
+    end = 0
+    tokens = (token for token in _JSON_STRING.finditer(text) if token["name"] is None)
+    for token, before, after in zip(tokens, _strings(value), _strings(redacted), strict=True):
+        if after is not before:
+            pieces += [text[end : token.start()], json.dumps(after, ensure_ascii=False)]
+            end = token.end()
+    return "".join(pieces) + text[end:], tuple(hits)
+
+
+def _strings(value: JsonValue) -> Iterator[str]:
+    """The string leaves in the order of the document; numbers that JCS cannot say were no strings there."""
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, str):
+            yield node
+        elif isinstance(node, list):
+            stack.extend(reversed(node))
+        elif isinstance(node, dict) and jcs.NUMBER_TAG not in node:
+            stack.extend(reversed(node.values()))

@@ -1,0 +1,213 @@
+"""Scrubbing: what is noise in one text leaf, and the numbering of what was taken out (DESIGN §5).
+
+`Scrubber.leaf` depends on the text, its member name and its place alone, so its result is kept in a bounded
+cache: an agent sends its whole history again on every turn. `Numbering` belongs to one request.
+
+Rules: RS101 uuid · RS102 linking id · RS103 date with time · RS104 date by cue · RS105 root of a path ·
+RS106 random name below temp · RS107 folder (`paths = all`) · RS201 duration · RS202 process id · RS203 id
+made by the client in a tool result · `scrub:<name>` a project's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from rewind_proxy.canonical.cache import TextCache
+from rewind_proxy.canonical.model import MatchSettings, Role
+from rewind_proxy.canonical.pointer import Pointer
+from rewind_proxy.canonical.roots import Root, folder_spans, root_spans, temp_name_spans
+from rewind_proxy.canonical.spans import SEPARATOR, Span
+from rewind_proxy.canonical.text import normalise_text
+from rewind_proxy.canonical.times import time_spans
+
+Place = Literal["system", "user", "assistant", "tool_result", "tools", "params"]
+PLACE_OF_ROLE: dict[Role, Place] = {
+    "system": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool_result",
+}
+LINKING_ID = "RS102"
+
+# `-8f3a-` finds the second group of a UUID cheaply; the whole is then looked at around it.
+_UUID_MIDDLE = re.compile(r"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
+_UUID = re.compile(
+    r"(?:(?i:urn:uuid:))?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+)
+_URN = "urn:uuid:"
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseRule:
+    """Noise that only means nothing in a tool result; group 1 is what goes."""
+
+    rule: str
+    kind: str
+    pattern: re.Pattern[str]
+    numbered: bool
+
+
+# CLIENTS.md: what Codex, Claude Code, Gemini CLI and Qwen Code write into tool results.
+NOISE_IN_TOOL_RESULTS = (
+    NoiseRule(
+        "RS201",
+        "duration",
+        re.compile(
+            r"(?<![\w.,/-])(\d+(?:\.\d+)?) ?"
+            r"(?:ms|milliseconds?|µs|us|ns|s|secs?|seconds?|mins?|minutes?)(?![\w/-])"
+        ),
+        False,
+    ),
+    NoiseRule(
+        "RS201",
+        "duration",
+        re.compile(r"(?i:duration|elapsed|wall[ _]time)\w*\"?\s*[:=]?\s*(\d+(?:\.\d+)?)"),
+        False,
+    ),
+    NoiseRule(
+        "RS202",
+        "process",
+        re.compile(r"(?:\b[Pp]id|\bPID|PGID|\b[Pp]rocess (?:[Gg]roup )?(?:[Ii][Dd])?)\"?[:= ]\s*(\d+)\b"),
+        False,
+    ),
+    NoiseRule("RS203", "chunk", re.compile(r"Chunk ID: ([0-9a-f]{4,})\b"), True),
+    NoiseRule("RS203", "agent", re.compile(r"agent_?[iI]d\"?[:=]\s*\"?(a[0-9a-f]{8,})\b"), True),
+    NoiseRule("RS203", "task", re.compile(r"\bID: (b[a-z0-9]{8})\b"), True),
+    NoiseRule("RS203", "task", re.compile(r"/tasks/(b[a-z0-9]{8})\.output\b"), True),
+    NoiseRule("RS203", "result", re.compile(r"/tool-results/([A-Za-z0-9_-]{6,})\.\w+"), True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A text leaf after steps 3 and 5: its normalised text and the spans to take out, in order."""
+
+    text: str
+    spans: tuple[Span, ...]
+
+
+class Scrubber:
+    """Finds the noise in text leaves under one set of match settings."""
+
+    def __init__(self, settings: MatchSettings) -> None:
+        self._off = frozenset(settings.scrub_off)
+        self._paths = settings.paths
+        self._own = tuple(
+            (f"scrub:{rule.name}", rule.name, re.compile(rule.pattern), rule.where) for rule in settings.scrub
+        )
+        self._cache: TextCache[tuple[str, str, Place, tuple[Root, ...]], Leaf] = TextCache()
+
+    def leaf(self, text: str, member: str, place: Place, roots: tuple[Root, ...]) -> Leaf:
+        """The leaf of `text`, found under `member` at `place`, in a request whose roots are known."""
+        key = (text, member, place, roots)
+        known = self._cache.get(key)
+        if known is None:
+            normal = normalise_text(text)
+            known = Leaf(normal, self._scan(normal, member, place, roots))
+            self._cache.put(key, known, len(text))
+        return known
+
+    def _scan(self, text: str, member: str, place: Place, roots: tuple[Root, ...]) -> tuple[Span, ...]:
+        """Spans that do not overlap, in order of place. Of two that overlap the earlier rule's wins."""
+        if len(text) < 2:
+            return ()
+        chosen: list[Span] = []
+        taken = bytearray()  # a mask, so that a log of ten thousand times costs no more than its length
+        for span in self._candidates(text, member, place, roots):
+            if span.rule in self._off or span.start >= span.end:
+                continue
+            if not taken:
+                taken = bytearray(len(text))
+            if taken.find(1, span.start, span.end) < 0:
+                taken[span.start : span.end] = b"\1" * (span.end - span.start)
+                chosen.append(span)
+        return tuple(sorted(chosen, key=lambda span: span.start))
+
+    def _candidates(self, text: str, member: str, place: Place, roots: tuple[Root, ...]) -> Iterator[Span]:
+        for rule, kind, pattern, where in self._own:
+            if where in ("any", place):
+                for match in pattern.finditer(text):
+                    yield Span(match.start(), match.end(), rule, kind, match.group())
+        yield from _uuid_spans(text)
+        yield from time_spans(text, member, numbered=place != "tool_result")
+        if self._paths != "off" and ("/" in text or "\\" in text or "-" in text):
+            found = list(root_spans(text, roots))
+            yield from found
+            yield from temp_name_spans(text, (span for span in found if span.kind == "tmp"))
+            if self._paths == "all":
+                yield from folder_spans(text)
+        if place == "tool_result":
+            for noise in NOISE_IN_TOOL_RESULTS:
+                for match in noise.pattern.finditer(text):
+                    yield Span(*match.span(1), noise.rule, noise.kind, match.group(1), noise.numbered)
+
+
+def _uuid_spans(text: str) -> Iterator[Span]:
+    for middle in _UUID_MIDDLE.finditer(text):
+        start = middle.start() - 8
+        match = _UUID.match(text, start) if start >= 0 else None
+        if match is None:
+            continue
+        if text[max(0, start - len(_URN)) : start].lower() == _URN:
+            start -= len(_URN)
+        before, after = text[start - 1 : start], text[match.end() : match.end() + 1]
+        if before.isalnum() or before == "-" or after.isalnum() or after == "-":
+            continue
+        yield Span(start, match.end(), "RS101", "uuid", match.group().lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A value that scrubbing took out, with its kind and place, so that it can be put back."""
+
+    rule: str
+    kind: str
+    value: str
+    placeholder: str
+    at: Pointer
+
+
+class Numbering:
+    """Placeholders of one request, numbered by first appearance (DESIGN §5, step 10)."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._counts: dict[str, int] = {}
+        self.slots: list[Slot] = []
+
+    def placeholder(self, kind: str, value: str, *, numbered: bool = True) -> str:
+        """`⟨kind:n⟩`; the first of a path root is `⟨cwd⟩`, what is equal by chance only is `⟨kind⟩`."""
+        if not numbered:
+            return f"⟨{kind}⟩"
+        number = self._numbers.get((kind, value))
+        if number is None:
+            number = self._counts[kind] = self._counts.get(kind, 0) + 1
+            self._numbers[kind, value] = number
+        if number == 1 and kind in ("cwd", "home", "tmp"):
+            return f"⟨{kind}⟩"
+        return f"⟨{kind}:{number}⟩"
+
+    def take(self, rule: str, kind: str, value: str, at: Pointer, *, numbered: bool = True) -> str:
+        """The placeholder of a value, which is kept as a slot."""
+        placeholder = self.placeholder(kind, value, numbered=numbered)
+        self.slots.append(Slot(rule, kind, value, placeholder, at))
+        return placeholder
+
+    def render(self, leaf: Leaf, at: Pointer) -> str:
+        """The leaf's text with placeholders; a `⟨` that the text had itself is doubled, so none collides."""
+        if not leaf.spans:
+            return leaf.text.replace("⟨", "⟨⟨") if "⟨" in leaf.text else leaf.text
+        pieces: list[str] = []
+        position = 0
+        for span in leaf.spans:
+            pieces.append(leaf.text[position : span.start].replace("⟨", "⟨⟨"))
+            if span.kind == SEPARATOR:
+                pieces.append("/")
+            else:
+                pieces.append(self.take(span.rule, span.kind, span.value, at, numbered=span.numbered))
+            position = span.end
+        pieces.append(leaf.text[position:].replace("⟨", "⟨⟨"))
+        return "".join(pieces)

@@ -1,0 +1,46 @@
+"""Step 3 of the normalised fingerprint: what two spellings of one text have in common (DESIGN §5)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# A run that starts after a non-blank: indentation and blank lines are out of its reach, and so it is linear.
+_INNER_RUN = re.compile(r"(?<=\S)(?:[ \t]{2,}|\t)(?=\S)")
+_FENCE = "```"
+
+
+def normalise_text(text: str) -> str:
+    """NFC, LF line ends; outside code fences no trailing blanks and one space for an inner run of blanks.
+
+    Indentation stays, text is never re-wrapped, an unclosed fence runs to the end.
+    """
+    if not text.isascii() and not unicodedata.is_normalized("NFC", text):
+        text = unicodedata.normalize("NFC", text)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if _FENCE not in text:
+        return _tidy(text)
+    pieces: list[str] = []
+    fenced = False
+    block: list[str] = []
+    for line in text.split("\n"):
+        if line.lstrip(" \t").startswith(_FENCE):
+            if block:
+                pieces.append("\n".join(block) if fenced else _tidy("\n".join(block)))
+            pieces.append(line.rstrip(" \t"))
+            block = []
+            fenced = not fenced
+        else:
+            block.append(line)
+    if block:
+        pieces.append("\n".join(block) if fenced else _tidy("\n".join(block)))
+    return "\n".join(pieces)
+
+
+def _tidy(text: str) -> str:
+    if "  " in text or "\t" in text:
+        text = _INNER_RUN.sub(" ", text)
+    if " \n" in text or "\t\n" in text or text.endswith((" ", "\t")):
+        text = "\n".join(line.rstrip(" \t") for line in text.split("\n"))
+    return text

@@ -1,0 +1,56 @@
+"""The `rewind` command: the verb groups put together, and how it ends.
+
+Exit status: 0 done, 1 a `RewindError` (one line on standard error), 2 a wrong call; `run` has its own
+(DESIGN §12).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from rewind_proxy import __version__
+from rewind_proxy.cli import look, script, show
+from rewind_proxy.cli.output import print_error, tolerate_narrow_encodings
+from rewind_proxy.errors import RewindError
+
+# In the order in which `rewind --help` shows them.
+GROUPS = (look, show, script)
+
+
+def make_app() -> typer.Typer:
+    """The application with all its verbs."""
+    app = typer.Typer(
+        name="rewind",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(_root)
+    for group in GROUPS:
+        group.register(app)
+    return app
+
+
+def main() -> None:
+    """Run the command and exit. An error of ours is one line; a traceback is a fault in the code."""
+    tolerate_narrow_encodings()
+    try:
+        make_app()()
+    except RewindError as error:
+        print_error(str(error))
+        sys.exit(1)
+
+
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Record any LLM client once and replay it for ever, offline, with no change but HTTPS_PROXY."""
+    if version:
+        typer.echo(f"rewind {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -1,0 +1,50 @@
+"""How the looking verbs get at a store: its settings, read-only, a missing one being an empty one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+from rich.text import Text
+
+from rewind_proxy.canonical.redact import Redactor
+from rewind_proxy.cli.output import console, safe_line
+from rewind_proxy.matching.reading import RequestReader
+from rewind_proxy.settings import Settings, load
+from rewind_proxy.store import Log, Store
+from rewind_proxy.wire import HostTable
+
+StoreOption: TypeAlias = Annotated[
+    Path | None, typer.Option("--store", metavar="DIR", help="Folder of the recordings.", show_default=False)
+]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def settings_for(store: Path | None) -> Settings:
+    """The settings in force here, `--store` included. Raises `SettingsError`."""
+    return load(flags={"store": store}, environ=os.environ, cwd=Path.cwd())
+
+
+def reader_of(settings: Settings) -> RequestReader:
+    """What reads stored requests: they are redacted already, so it needs no rules of redaction."""
+    return RequestReader(HostTable(settings.hosts), Redactor(()), settings.match_settings, settings.max_body)
+
+
+def open_store(settings: Settings, reader: RequestReader | None = None) -> Store:
+    """The store, for reading only. Raises `StoreError`."""
+    reader = reader or reader_of(settings)
+    return Store.open(settings.store, settings_digest=reader.settings_digest, readonly=True)
+
+
+def open_log(settings: Settings) -> Log:
+    """The log of the store, for reading only. Raises `StoreError`."""
+    return Log.open(settings.store, readonly=True)
+
+
+def print_nothing(what: str, settings: Settings) -> None:
+    """Say that there is nothing to look at, and how to get something."""
+    out = console()
+    out.print(Text(f"No {what} in {safe_line(str(settings.store))}."), soft_wrap=True)
+    out.print(Text('Record some: rewind run -- codex exec "…"   (or see it work: rewind demo)', style="dim"))

@@ -1,0 +1,129 @@
+"""The proxy as a child process: started, waited for, ended, its report read. It imports no mitmproxy."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self, cast
+
+from rewind_proxy.canonical.model import JsonObject
+from rewind_proxy.errors import RewindError
+
+_POLL = 0.02
+_START_LIMIT = 600.0
+"""Seconds until the proxy listens: a large store that is indexed for new settings takes its time."""
+_END_LIMIT = 60.0
+_LOG_LINES = 20
+
+# How a child learns the corporate proxy's credentials: a command line is for all to see.
+UPSTREAM_AUTH_VARIABLE = "_REWIND_UPSTREAM_AUTH"
+
+
+class ProxyError(RewindError):
+    """The proxy did not start, or ended without a report; the message holds the end of its log."""
+
+
+def command(tool: str, confdir: Path, arguments: Sequence[str]) -> list[str]:
+    """The command line of the child."""
+    start = [sys.executable, "-m", "rewind_proxy.mitm", tool, "--set", f"confdir={confdir}"]
+    return [*start, "--listen-host", "127.0.0.1", *arguments]
+
+
+def child_variables(upstream_auth: str | None) -> dict[str, str]:
+    """The environment of the child: ours, and where this package is."""
+    package_home = str(Path(__file__).resolve().parents[2])
+    paths = [package_home, *filter(None, [os.environ.get("PYTHONPATH")])]
+    added = {"PYTHONPATH": os.pathsep.join(paths)}
+    if upstream_auth:
+        added[UPSTREAM_AUTH_VARIABLE] = upstream_auth
+    return os.environ | added
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A proxy that is up."""
+
+    port: int
+    url: str | None
+
+
+class ProxyChild:
+    """A proxy in the background for the length of a `with` block. Its output goes to a file.
+
+    It is in a process group of its own: a Ctrl-C at the terminal is the agent's to handle, the proxy ends
+    after it. Nothing is written into the working directory.
+    """
+
+    def __init__(self, tool: str, confdir: Path, arguments: Sequence[str], upstream_auth: str | None) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="rewind-"))
+        self._ready = self._folder / "ready.json"
+        self._report = self._folder / "report.json"
+        self.log = self._folder / "proxy.log"
+        own = ["--ready", str(self._ready), "--report", str(self._report)]
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(  # noqa: S603  # our own module, no shell
+                command(tool, confdir, [*own, *arguments]),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=child_variables(upstream_auth),
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def wait_until_ready(self) -> Listening:
+        """Wait until the proxy listens. Raises `ProxyError` when it ends instead."""
+        deadline = time.monotonic() + _START_LIMIT
+        while not self._ready.exists():
+            if self._process.poll() is not None:
+                raise ProxyError(f"the proxy did not start:\n{self.log_end()}")
+            if time.monotonic() > deadline:
+                raise ProxyError(f"the proxy was not ready after {_START_LIMIT:.0f} s:\n{self.log_end()}")
+            time.sleep(_POLL)
+        ready = json.loads(self._ready.read_text(encoding="utf-8"))
+        return Listening(ready["port"], ready["url"])
+
+    def end(self) -> JsonObject:
+        """End the proxy and read its report. Raises `ProxyError` when it left none."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(_END_LIMIT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if not self._report.exists():
+            raise ProxyError(f"the proxy ended without a report:\n{self.log_end()}")
+        return cast("JsonObject", json.loads(self._report.read_text(encoding="utf-8")))
+
+    def log_end(self) -> str:
+        """The last lines the proxy wrote."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-_LOG_LINES:])
+
+    def forget(self) -> None:
+        """Remove the log and the rest: nobody needs them any more."""
+        for file in self._folder.iterdir():
+            file.unlink()
+        self._folder.rmdir()

@@ -1,0 +1,70 @@
+"""Request files: `{"method", "url", "headers", "body"}`, as `canon` and `test-match` read them (DESIGN §12).
+
+`body` is JSON, or a string that is sent as is; `body_base64` is bytes. Several stand in a `.jsonl` file.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from urllib.parse import urlsplit
+
+from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.errors import RewindError
+from rewind_proxy.matching.reading import RawRequest
+from rewind_proxy.wire import Host, HostTable
+
+
+class RequestFileError(RewindError):
+    """A request file that is not one; the message names the file and what is missing."""
+
+
+def request_from(document: JsonValue, place: str) -> RawRequest:
+    """The request of a parsed file; `place` names it in errors. Raises `RequestFileError`."""
+    if not isinstance(document, dict):
+        raise RequestFileError(f'{place}: not a request file: an object with "method", "url" and "body"')
+    url = document.get("url")
+    if not isinstance(url, str) or not urlsplit(url).hostname:
+        raise RequestFileError(f'{place}: "url" is missing or has no host')
+    split = urlsplit(url)
+    headers = document.get("headers") or {}
+    if not isinstance(headers, dict):
+        raise RequestFileError(f'{place}: "headers" is an object of names and values')
+    method = document.get("method", "POST")
+    if not isinstance(method, str):
+        raise RequestFileError(f'{place}: "method" is a text')
+    return RawRequest(
+        method=method,
+        host=split.hostname or "",
+        port=split.port or (80 if split.scheme == "http" else 443),
+        path=(split.path or "/") + (f"?{split.query}" if split.query else ""),
+        headers=tuple((name, str(value)) for name, value in headers.items()),
+        body=_body(document, place),
+        upgrade=str(headers.get("upgrade", headers.get("Upgrade", ""))).lower() == "websocket",
+    )
+
+
+def _body(document: JsonObject, place: str) -> bytes:
+    coded = document.get("body_base64")
+    if isinstance(coded, str):
+        try:
+            return base64.b64decode(coded, validate=True)
+        except binascii.Error:
+            raise RequestFileError(f'{place}: "body_base64" is not base64') from None
+    body = document.get("body")
+    if body is None and "body" not in document:
+        return b""
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass")
+    return json.dumps(body).encode("ascii")
+
+
+def host_of(table: HostTable, request: RawRequest, place: str) -> Host:
+    """The known host of a request. Raises `RequestFileError` for one that Rewind would tunnel."""
+    host = table.find(request.host, request.port)
+    if host is None:
+        raise RequestFileError(
+            f"{place}: {request.host} is no known host, Rewind would tunnel it; add it with --hosts HOST=WIRE"
+        )
+    return host

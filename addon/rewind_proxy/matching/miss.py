@@ -1,0 +1,117 @@
+"""Why a request has no answer: the nearest recording, the first difference, what would have matched."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rewind_proxy.canonical.model import JsonObject
+from rewind_proxy.matching.difference import Difference, differences
+from rewind_proxy.matching.reading import Reading, RequestReader
+from rewind_proxy.store import Store
+from rewind_proxy.store.records import CassetteRecord
+
+_PARAM = re.compile(r"\$\.params\.(\w+)")
+MANY = 50
+"""Differences looked at to say what would have matched; past that two requests are simply not alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A miss, ready for a person: `reason` is one sentence, everything in it is redacted."""
+
+    reason: str
+    nearest: str | None = None
+    difference: Difference | None = None
+    would_match_with: tuple[str, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        """`{"reason", "nearest", "difference", "would_match_with"}`, as in the report of `run`."""
+        return {
+            "reason": self.reason,
+            "nearest": self.nearest,
+            "difference": self.difference.to_json() if self.difference else None,
+            "would_match_with": list(self.would_match_with),
+        }
+
+    def text(self) -> str:
+        """What the client's screen shows after `rewind: no recording`."""
+        lines = [self.reason]
+        if self.nearest:
+            lines.append(f"Nearest recording: {self.nearest[:12]}.")
+        if self.difference:
+            lines.append(
+                f"First difference: {self.difference.path}\n"
+                f"  recorded: {self.difference.a}\n"
+                f"  live:     {self.difference.b}"
+            )
+        if self.would_match_with:
+            lines.append(f"Would match with: {'; '.join(self.would_match_with)}.")
+        return "\n".join(lines)
+
+
+def explain_miss(reading: Reading, reader: RequestReader, store: Store) -> Miss:
+    """The miss report of a request that nothing in the store answers."""
+    if reading.normalised is None:
+        return Miss(
+            "Nothing with the same body was recorded for this endpoint (it is matched byte for byte)."
+        )
+    found = store.nearest(reading.links)
+    if found is None:
+        return Miss("Nothing like it was ever recorded: no recording shares its system prompt and tools.")
+    cassette, _ = found
+    stored = reader.read_stored(cassette, store.request_body(cassette))
+    if stored.normalised is None:
+        return Miss("Nothing like it was ever recorded.")
+    all_differences = []
+    for difference in differences(stored.normalised.view, reading.normalised.view):
+        all_differences.append(difference)
+        if len(all_differences) >= MANY:
+            break
+    if not all_differences:
+        return Miss(
+            "The nearest recording is the same under these settings, but is not in their index.",
+            cassette.id,
+            would_match_with=("rewind maintain",),
+        )
+    return Miss(
+        "A recording comes near.",
+        cassette.id,
+        all_differences[0],
+        _would_match(all_differences),
+    )
+
+
+def _would_match(found: list[Difference]) -> tuple[str, ...]:
+    """Settings under which the two would have been one, from all their differences."""
+    if len(found) >= MANY:
+        return ()
+    params = [match.group(1) for each in found if (match := _PARAM.match(each.path))]
+    if len(params) == len(found):
+        return ("ignore += " + ", ".join(dict.fromkeys(params)),)
+    return ()
+
+
+def unusable(reason: str, candidates: tuple[CassetteRecord, ...], reading: Reading) -> Miss:
+    """The miss of a request that was recorded, but whose recordings cannot answer it."""
+    last = candidates[-1]
+    if reason == "format":
+        recorded, asked = last.request, reading.record
+        return Miss(
+            f"format: it was recorded as {recorded.wire} ({recorded.form}), "
+            f"and is asked for as {asked.wire} ({asked.form}).",
+            last.id,
+            would_match_with=(f"a request for {recorded.wire} ({recorded.form})",),
+        )
+    if reason == "length":
+        limit = last.request.params.get("max_tokens")
+        return Miss(
+            "length: the recorded answer was cut at its token limit, and this request allows more.",
+            last.id,
+            would_match_with=(f"max_tokens = {limit} or less",),
+        )
+    return Miss(
+        f"exhausted: it was recorded {len(candidates)} times, and each was used in this session.",
+        last.id,
+        would_match_with=("exhausted = last",),
+    )

@@ -1,0 +1,211 @@
+"""From the bytes of a request to all that is known of it: class, meaning, fingerprints (DESIGN §4, §5).
+
+One reader serves the proxy, `canon` and `test-match`, and stored requests go through the same steps from
+their redacted body on: so a live request, its stored copy and a later re-key land on one fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, urlsplit
+
+from rewind_proxy.canonical.fingerprint import (
+    Normalised,
+    Normaliser,
+    exact_fingerprint,
+    opaque_fingerprint,
+    settings_digest,
+)
+from rewind_proxy.canonical.jcs import parse
+from rewind_proxy.canonical.model import (
+    CanonicalRequest,
+    Form,
+    JsonObject,
+    JsonValue,
+    MatchSettings,
+    Target,
+    Wire,
+)
+from rewind_proxy.canonical.redact import Redaction, Redactor, auth_values, strip_query
+from rewind_proxy.errors import OpaqueBodyError
+from rewind_proxy.store.records import CassetteRecord, RequestRecord
+from rewind_proxy.wire import ADAPTERS, Adapter, Endpoint, Host, HostTable, classify
+from rewind_proxy.wire.body import canonical_multipart, decode
+
+PREVIEW_LENGTH = 120
+_SCALAR = (str, int, float, bool)
+
+
+@dataclass(frozen=True, slots=True)
+class RawRequest:
+    """A request as it came in. `headers` are in order, names in any case; `body` is as sent, encoded."""
+
+    method: str
+    host: str
+    port: int
+    path: str
+    """With the query, as on the request line."""
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    upgrade: bool = False
+
+    def header(self, name: str) -> str:
+        """The first header of that name (lower case), or an empty string."""
+        return next((value for key, value in self.headers if key.lower() == name), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All that is known of one request. Everything but `exact` and `target.query` is redacted.
+
+    `normalised` is None for an opaque request: its exact fingerprint stands for both tiers.
+    """
+
+    target: Target
+    endpoint: Endpoint
+    record: RequestRecord
+    body: JsonValue
+    """The redacted wire body; None when the request is opaque or has none."""
+    exact: str
+    canonical: CanonicalRequest | None
+    normalised: Normalised | None
+    redactions: tuple[Redaction, ...] = ()
+    preview: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """The normalised fingerprint, or what stands for it."""
+        return self.normalised.fingerprint if self.normalised else self.exact
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The chain of message digests; empty for an opaque request."""
+        return self.normalised.links if self.normalised else ()
+
+
+class RequestReader:
+    """Reads requests under one table of hosts, redaction list and set of match settings."""
+
+    def __init__(self, hosts: HostTable, redactor: Redactor, match: MatchSettings, max_body: int) -> None:
+        self.hosts = hosts
+        self.redactor = redactor
+        self._normaliser = Normaliser(match)
+        self._max_body = max_body
+
+    @property
+    def settings_digest(self) -> str:
+        """What the normalised index of a store is kept under."""
+        return settings_digest(self._normaliser.settings)
+
+    def read(self, request: RawRequest, host: Host) -> Reading:
+        """All that is known of a live request to a known host. Never raises on what a client sends."""
+        split = urlsplit(request.path)
+        query = tuple(parse_qsl(split.query, keep_blank_values=True, errors="surrogateescape"))
+        target = Target(request.method.upper(), host.name, split.path or "/", query)
+        endpoint = classify(host, target, upgrade=request.upgrade)
+        redactor = self.redactor.with_secrets(auth_values(request.headers))
+        content_type = request.header("content-type")
+        record = RequestRecord(
+            method=target.method,
+            host=target.host,
+            path=redactor.text(target.path),
+            query=redactor.query(query),
+            content_type=content_type,
+            user_agent=redactor.text(request.header("user-agent")),
+            cls=endpoint.cls,
+            wire=endpoint.wire,
+            form="whole",
+            operation=endpoint.operation,
+        )
+        clean = strip_query(query)
+        try:
+            plain = decode(request.body, request.header("content-encoding"), self._max_body)
+        except OpaqueBodyError:
+            content: JsonValue = {"encoded": hashlib.sha256(request.body).hexdigest()}
+            return self._opaque(target, endpoint, record, clean, content, request.body)
+        record = record.model_copy(update={"body_length": len(plain)})
+        try:
+            body = parse(plain)
+        except OpaqueBodyError:
+            parts = canonical_multipart(plain, content_type)
+            content = {"sha256": hashlib.sha256(plain).hexdigest()} if parts is None else {"parts": [*parts]}
+            return self._opaque(target, endpoint, record, clean, content, plain)
+        exact = exact_fingerprint(target, clean, body)
+        found: list[Redaction] = []
+        body = redactor.value(body, found)
+        return replace(self._understand(target, endpoint, record, body, exact), redactions=tuple(found))
+
+    def read_stored(self, cassette: CassetteRecord, body: JsonValue) -> Reading:
+        """The same of a stored request, from its redacted body."""
+        record = cassette.request
+        target = Target(record.method, record.host, record.path, record.query)
+        endpoint = Endpoint(record.cls, record.wire, record.operation)
+        if record.opaque or record.cls != "model":
+            return Reading(target, endpoint, record, None, cassette.exact, None, None)
+        return self._understand(target, endpoint, record, body, cassette.exact)
+
+    def keys_of(self, cassette: CassetteRecord, body: JsonValue) -> tuple[str, tuple[str, ...]]:
+        """The normalised fingerprint and the chain of a stored request, for an index."""
+        reading = self.read_stored(cassette, body)
+        return reading.fingerprint, reading.links
+
+    def _opaque(
+        self,
+        target: Target,
+        endpoint: Endpoint,
+        record: RequestRecord,
+        clean: Sequence[tuple[str, str]],
+        content: JsonValue,
+        plain: bytes,
+    ) -> Reading:
+        exact = opaque_fingerprint(target, clean, content)
+        digest = hashlib.sha256(plain).hexdigest()
+        update = {"opaque": True, "body_length": len(plain), "body_sha256": digest}
+        return Reading(target, endpoint, record.model_copy(update=update), None, exact, None, None)
+
+    def _understand(
+        self, target: Target, endpoint: Endpoint, record: RequestRecord, body: JsonValue, exact: str
+    ) -> Reading:
+        if endpoint.cls != "model":
+            return Reading(target, endpoint, record, None, exact, None, None)
+        wire: Wire = endpoint.wire if isinstance(body, dict) else "generic"
+        adapter: Adapter = ADAPTERS[wire]
+        content: JsonObject = body if isinstance(body, dict) else {"body": body}
+        canonical = adapter.request(target, endpoint.operation, content)
+        form: Form = adapter.form(target, content)
+        normalised = self._normaliser.normalise(canonical, target.host, adapter.volatile)
+        record = record.model_copy(
+            update={"wire": wire, "form": form, "params": scalar_params(canonical.params)}
+        )
+        endpoint = replace(endpoint, wire=wire)
+        return Reading(
+            target,
+            endpoint,
+            record,
+            body,
+            exact,
+            canonical,
+            normalised,
+            preview=preview(canonical),
+        )
+
+
+def scalar_params(params: JsonObject) -> dict[str, JsonValue]:
+    """The parameters that choose among answers and stand in notes: scalars of a reasonable length."""
+    return {
+        name: value
+        for name, value in params.items()
+        if isinstance(value, _SCALAR) and not (isinstance(value, str) and len(value) > 200)
+    }
+
+
+def preview(request: CanonicalRequest) -> str:
+    """The first characters of the last message with text (already redacted as a whole)."""
+    for message in reversed(request.messages):
+        for part in reversed(message.parts):
+            text = part.get("text")
+            if isinstance(text, str) and text.strip():
+                return " ".join(text[: PREVIEW_LENGTH * 4].split())[:PREVIEW_LENGTH]
+    return ""

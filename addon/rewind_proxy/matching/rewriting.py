@@ -1,0 +1,55 @@
+"""What a grown redaction list does to the records of the log (DESIGN §6: previews are re-derived)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rewind_proxy.canonical.redact import MARK, Redactor
+from rewind_proxy.errors import StoreError
+from rewind_proxy.matching.reading import RequestReader
+from rewind_proxy.store import Store
+from rewind_proxy.store.records import RunRecord, StepRecord
+
+
+def run_rewriter(redactor: Redactor) -> Callable[[RunRecord], RunRecord]:
+    """A function that redacts a run again."""
+    return lambda run: run.model_copy(
+        update={"client": redactor.text(run.client), "session": redactor.text(run.session)}
+    )
+
+
+def step_rewriter(
+    redactor: Redactor, reader: RequestReader, store: Store
+) -> Callable[[StepRecord], StepRecord]:
+    """A function that redacts a step again.
+
+    A text that was cut may hold the first half of what a new rule would take out, and the rule would not see
+    it. So a preview is derived again from the stored request, and where there is none, dropped; the excerpts
+    of a miss are dropped.
+    """
+
+    def rewrite(step: StepRecord) -> StepRecord:
+        miss = step.miss
+        if miss and miss.get("difference"):
+            miss = {**miss, "difference": {**miss["difference"], "a": MARK, "b": MARK}}
+        return step.model_copy(
+            update={
+                "path": redactor.text(step.path),
+                "note": redactor.text(step.note),
+                "reason": redactor.text(step.reason),
+                "preview": _preview(step, reader, store),
+                "miss": miss,
+            }
+        )
+
+    return rewrite
+
+
+def _preview(step: StepRecord, reader: RequestReader, store: Store) -> str:
+    if step.cassette is None:
+        return ""
+    try:
+        cassette = store.cassette(step.cassette)
+        return reader.read_stored(cassette, store.request_body(cassette)).preview
+    except StoreError:
+        return ""  # pruned or damaged: nothing is left to derive it from

@@ -1,0 +1,87 @@
+"""`python -m rewind_proxy.mitm {proxy|dump|web} …`: the child that `rewind run`, `proxy` and `web` start.
+
+`proxy` is a lean master: only the add-ons that a recording proxy needs. `dump` and `web` are mitmproxy's own
+tools with all their flags and our add-on in its place. `--ready FILE` is written with `{"port", "url"}` once
+the proxy listens, `--report FILE` with the report when it has ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mitmproxy import master, options
+from mitmproxy.addons import (
+    core,
+    disable_h2c,
+    dns_resolver,
+    errorcheck,
+    next_layer,
+    proxyserver,
+    script,
+    tlsconfig,
+    upstream_auth,
+)
+from mitmproxy.tools import cmdline, main
+from mitmproxy.tools.dump import DumpMaster
+from mitmproxy.tools.web.master import WebMaster
+
+from rewind_proxy.mitm.child import equip
+
+
+class LeanMaster(master.Master):
+    """The add-ons that decode, answer and forward; none that prints, saves or changes flows.
+
+    Every flow passes each add-on of a master, so leaving out twenty-five nearly doubles the hits per second.
+    """
+
+    def __init__(self, opts: options.Options) -> None:
+        super().__init__(opts, with_termlog=True)
+        self.addons.add(
+            core.Core(),
+            disable_h2c.DisableH2C(),
+            proxyserver.Proxyserver(),
+            dns_resolver.DnsResolver(),
+            next_layer.NextLayer(),
+            tlsconfig.TlsConfig(),
+            upstream_auth.UpstreamAuth(),
+            errorcheck.ErrorCheck(),
+        )
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Run the proxy until it is told to end. `SystemExit` carries its exit status when that is not 0."""
+    parser = argparse.ArgumentParser(prog="python -m rewind_proxy.mitm", add_help=False)
+    parser.add_argument("tool", choices=("proxy", "dump", "web"))
+    parser.add_argument("--ready", type=Path)
+    parser.add_argument("--report", type=Path)
+    own, rest = parser.parse_known_args(arguments)
+
+    class Proxy(LeanMaster):
+        def __init__(self, opts: options.Options) -> None:
+            super().__init__(opts)
+            equip(self, next_layer.NextLayer, own.ready, own.report)
+
+    class Dump(DumpMaster):
+        def __init__(self, opts: options.Options) -> None:
+            super().__init__(opts)
+            equip(self, script.ScriptLoader, own.ready, own.report)
+
+    class Web(WebMaster):
+        def __init__(self, opts: options.Options) -> None:
+            super().__init__(opts)
+            equip(self, script.ScriptLoader, own.ready, own.report)
+
+    match own.tool:
+        case "proxy":
+            main.run(Proxy, cmdline.mitmdump, rest)
+        case "dump":
+            main.run(Dump, cmdline.mitmdump, rest)
+        case "web":
+            main.run(Web, cmdline.mitmweb, rest)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

@@ -1,0 +1,379 @@
+"""The mitmproxy addon: hooks that read a flow, ask the engine and carry out its decision.
+
+mitmproxy logs an exception in a hook and then sends the request upstream. So everything between a request and
+its decision stands inside one boundary (`request`), which refuses in replay and forwards untouched elsewhere;
+and `server_connect` is the net below it: in replay no connection to a known host is ever opened, whatever led
+there.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mitmproxy import connection, ctx, exceptions, http, tcp, tls
+from mitmproxy.addonmanager import Loader
+from mitmproxy.log import ALERT
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+
+from rewind_proxy.canonical.model import JsonObject, Mode
+from rewind_proxy.engine import Forward, Header, Refuse, Replay, Step, refuse_failed
+from rewind_proxy.errors import RewindError
+from rewind_proxy.mitm import options, traffic
+from rewind_proxy.mitm.runtime import RequestLine, Runtime
+from rewind_proxy.mitm.summary import ExitStatus
+from rewind_proxy.mitm.tee import Tee
+from rewind_proxy.recording import MAX_ANSWER, Captured, passed_step, refused_step, replayed_step
+from rewind_proxy.settings import Settings
+from rewind_proxy.store.records import StepRecord
+from rewind_proxy.wire import Host, HostTable
+
+logger = logging.getLogger(__name__)
+
+CLIENT_GONE = "the client or the provider broke off"
+
+
+@dataclass(slots=True)
+class Pending:
+    """A forwarded call whose answer is on its way."""
+
+    forward: Forward
+    line: RequestLine
+    started: float
+    """On the monotonic clock."""
+    tee: Tee | None = None
+    failed: str = ""
+    """What of ours went wrong, when that is why nothing is recorded."""
+
+
+class Rewind:
+    """The addon. `on_report` gets the report when the proxy ends."""
+
+    name = "rewind"
+
+    def __init__(self, on_report: Callable[[JsonObject, Settings], None] | None = None) -> None:
+        self.settings: Settings | None = None
+        self.runtime: Runtime | None = None
+        self.hosts = HostTable({})
+        self._exit: ExitStatus | None = None
+        self._on_report = on_report
+        self._upstreams: frozenset[tuple[str, int]] = frozenset()
+        self._pending: dict[str, Pending] = {}
+        self._session_of_client: dict[str, str] = {}
+
+    # -- life ----------------------------------------------------------------------------------------------
+
+    def load(self, loader: Loader) -> None:
+        """Add our options. They are checked in `configure`: here an error would only be logged."""
+        options.bind(loader)
+
+    def configure(self, updated: set[str]) -> None:
+        """Read the settings again when any option changed; a bad one stops the start or the change."""
+        try:
+            settings = options.settings_from(ctx.options)
+            hosts = HostTable(settings.hosts)
+        except RewindError as error:
+            raise exceptions.OptionsError(f"rewind: {error}") from error
+        in_the_way = options.bypasses(ctx.options)
+        if in_the_way and settings.mode == "replay":
+            raise exceptions.OptionsError(
+                "rewind: replay mode and these mitmproxy options do not go together: " + "; ".join(in_the_way)
+            )
+        changed = settings != self.settings
+        if in_the_way and (changed or not all(name.startswith(options.PREFIX) for name in updated)):
+            for each in in_the_way:
+                logger.warning("rewind: calls may go unrecorded: %s", each)
+        self.hosts = hosts
+        self._upstreams = traffic.addresses(settings.upstream.values())
+        if changed and self.runtime is not None:
+            self._close()
+            self.settings = settings
+            self._open()
+        self.settings = settings
+
+    def running(self) -> None:
+        """Open the store. Synchronous, as live reload needs (MITMPROXY.md)."""
+        self._exit = ExitStatus.attached()
+        self._open()
+
+    def _open(self) -> None:
+        assert self.settings is not None
+        try:
+            self.runtime = Runtime(self.settings, self.hosts, _log_progress)
+        except RewindError as error:
+            logger.error("rewind: %s", error)  # an error while starting makes mitmdump exit with 1
+            ctx.master.shutdown()
+
+    def _close(self) -> None:
+        runtime, self.runtime = self.runtime, None
+        if runtime is None or self.settings is None:
+            return
+        for pending in self._pending.values():
+            runtime.note(_passed_step(pending, None, "the proxy ended first"))
+        self._pending.clear()
+        report = runtime.close(time.time())
+        if self._exit:
+            self._exit.report(report, self.settings)
+        if self._on_report:
+            self._on_report(report, self.settings)
+
+    def done(self) -> None:
+        """Write what is left and report."""
+        self._close()
+
+    @property
+    def mode(self) -> Mode:
+        """The mode in force; before the settings are read, the safe one."""
+        return self.settings.mode if self.settings else "replay"
+
+    # -- connections ---------------------------------------------------------------------------------------
+
+    def http_connect(self, flow: http.HTTPFlow) -> None:
+        """Answer CONNECT to a known host ourselves, so that nothing is dialled for it, in eager mode too."""
+        host = self.hosts.find(flow.request.host, flow.request.port)
+        user = traffic.proxy_user(flow.request.headers)
+        if user:
+            self._session_of_client[flow.client_conn.id] = user
+        if host is None:
+            if self._refuses_unknown(flow.request.host):
+                traffic.answer(flow, 403, (("content-type", "text/plain"),), _unknown_text(flow.request.host))
+            return
+        if host.auth_only and self.mode != "replay":
+            return
+        flow.response = http.Response.make(200)
+        flow.response.reason = "Connection established"
+
+    def tls_clienthello(self, data: tls.ClientHelloData) -> None:
+        """Decrypt known hosts without asking the provider for anything; tunnel all others untouched."""
+        address = data.context.server.address
+        sni = data.client_hello.sni
+        host = self._find(sni, address)
+        if host is None or (host.auth_only and self.mode != "replay"):
+            data.ignore_connection = True
+            name = sni or (address[0] if address else "")
+            if name and self.runtime is not None:
+                self.runtime.report.tunnelled[name] = None
+            return
+        # TlsConfig comes after us and would open the provider's TLS first, to copy names of its certificate.
+        raise exceptions.AddonHalt
+
+    def tls_failed_client(self, data: tls.TlsData) -> None:
+        """Say what to do when a client does not trust our CA."""
+        name = data.conn.sni or ""
+        if self._find(name, data.context.server.address) is not None:
+            logger.warning(
+                "rewind: the client refused the certificate for %s. Start it with `rewind run`, or set what "
+                "`rewind env` prints (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CODEX_CA_CERTIFICATE).",
+                name or data.context.server.address,
+            )
+
+    def server_connect(self, data: ServerConnectionHookData) -> None:
+        """The net below all hooks: in replay no connection to a known host, or to what stands for one."""
+        if self.mode != "replay":
+            return
+        server = data.server
+        if self._find(server.sni, server.address) is not None or server.address in self._upstreams:
+            server.error = "rewind: no live call in replay mode"
+            logger.error("rewind: kept a connection to %s from being opened in replay mode", server.address)
+
+    def tcp_start(self, flow: tcp.TCPFlow) -> None:
+        """Close raw TCP to a known host in replay."""
+        if self.mode == "replay" and self._find(None, flow.server_conn.address) is not None:
+            flow.kill()
+
+    def client_disconnected(self, client: connection.Client) -> None:
+        """Forget the session name of a connection that is gone."""
+        self._session_of_client.pop(client.id, None)
+
+    def _find(self, name: str | None, address: tuple[str, int] | None) -> Host | None:
+        port = address[1] if address else 443
+        found = self.hosts.find(name, port) if name else None
+        return found or (self.hosts.find(address[0], port) if address else None)
+
+    # -- requests ------------------------------------------------------------------------------------------
+
+    def requestheaders(self, flow: http.HTTPFlow) -> None:
+        """Plain HTTP to unknown hosts passes unbuffered; a known host's body is always read whole."""
+        if traffic.known_host(self.hosts, flow) is not None:
+            flow.request.stream = False
+        elif self._refuses_unknown(flow.request.pretty_host):
+            traffic.answer(
+                flow, 403, (("content-type", "text/plain"),), _unknown_text(flow.request.pretty_host)
+            )
+        else:
+            flow.request.stream = True
+            if self.runtime is not None:
+                self.runtime.report.tunnelled[flow.request.pretty_host] = None
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        """The boundary: a known host's request is decided here, and no fault sends it on in replay."""
+        if flow.response is not None or flow.error is not None:
+            return
+        mode: Mode = self.mode
+        step: Step | None = None
+        line = (flow.request.method, flow.request.host, flow.request.path.partition("?")[0])
+        try:
+            host = traffic.known_host(self.hosts, flow)
+            if host is None:
+                return
+            if self.runtime is None:
+                flow.kill()  # the store did not open: the proxy is on its way down
+                return
+            session, asked_mode = traffic.take_own_headers(flow)
+            if asked_mode == "replay":
+                mode = "replay"
+            session = (
+                session
+                or self._session_of_client.get(flow.client_conn.id, "")
+                or self.runtime.settings.session
+            )
+            step = self.runtime.step(
+                session or self.runtime.settings.session,
+                flow.request.headers.get("user-agent", ""),
+                time.time(),
+            )
+            started = time.monotonic()
+            decision = self.runtime.decide(traffic.raw_request(flow), host, step, mode)
+            match decision:
+                case Replay():
+                    traffic.answer(
+                        flow, decision.cassette.answer.status, _answer_headers(decision), decision.answer.body
+                    )
+                    self.runtime.note(replayed_step(decision, round((time.monotonic() - started) * 1000)))
+                    self._finish(flow, "replayed", decision.tier, decision.cassette.id)
+                case Refuse():
+                    self._refuse(flow, decision, line)
+                case Forward():
+                    self._forward(flow, decision, line, host)
+        except Exception as error:
+            self._failed(flow, mode, step, line, error)
+
+    def _refuse(self, flow: http.HTTPFlow, refuse: Refuse, line: RequestLine) -> None:
+        assert self.runtime is not None
+        traffic.answer(flow, refuse.status, refuse.headers, refuse.body)
+        self.runtime.note(refused_step(refuse, line))
+        if refuse.cls == "model":
+            logger.warning("rewind: refused %s %s%s: %s", *line, refuse.miss.text())
+        self._finish(flow, "refused", refuse.tier, "")
+
+    def _forward(self, flow: http.HTTPFlow, forward: Forward, line: RequestLine, host: Host) -> None:
+        assert self.runtime is not None
+        if forward.after_replay:
+            logger.warning(
+                "rewind: %s goes live after replayed steps: it carries ids that the provider has never seen.",
+                forward.step.id,
+            )
+        self._pending[flow.id] = Pending(forward, line, time.monotonic())
+        base_url = self.runtime.settings.upstream.get(host.name) or self.runtime.settings.upstream.get(
+            flow.request.host
+        )
+        if base_url:
+            traffic.send_to(flow, base_url)
+
+    def _failed(
+        self, flow: http.HTTPFlow, mode: Mode, step: Step | None, line: RequestLine, error: Exception
+    ) -> None:
+        """DESIGN §14: an exception of ours refuses in replay; elsewhere the request goes on, not recorded."""
+        logger.error("rewind: failed on %s %s%s", *line, exc_info=error)
+        if flow.response is not None:
+            return  # decided and answered; only the bookkeeping failed
+        if self.runtime is None or step is None:
+            if mode == "replay":
+                flow.kill()
+            return
+        if mode == "replay":
+            self._refuse(flow, refuse_failed(step, "model", error), line)
+            return
+        headers = (("x-rewind", "passed"), ("x-rewind-tier", "failed"), ("x-rewind-step", step.id))
+        forward = Forward(None, step, "model", record=False, headers=headers)
+        pending = Pending(forward, line, time.monotonic(), failed=f"Rewind failed ({type(error).__name__})")
+        self._pending[flow.id] = pending
+
+    # -- answers -------------------------------------------------------------------------------------------
+
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
+        """Let the answer through as it comes, with a tee when it is to be recorded."""
+        response = flow.response
+        if response is None:
+            return
+        pending = self._pending.get(flow.id)
+        if pending is None:
+            if traffic.known_host(self.hosts, flow) is None:
+                response.stream = True
+            return
+        for name, value in pending.forward.headers:
+            response.headers[name] = value
+        if response.status_code == 101:
+            return
+        if pending.forward.record:
+            pending.tee = Tee(time.monotonic, pending.started, MAX_ANSWER)
+        response.stream = pending.tee or True
+
+    def response(self, flow: http.HTTPFlow) -> None:
+        """The answer is over: hand it to the recorder, off the loop."""
+        pending = self._pending.pop(flow.id, None)
+        if pending is None or self.runtime is None or flow.response is None:
+            return
+        forward, response = pending.forward, flow.response
+        if pending.tee is not None and not pending.tee.overflow:
+            headers: tuple[Header, ...] = tuple(response.headers.items(multi=True))
+            captured = Captured(response.status_code, headers, tuple(pending.tee.chunks), time.time())
+            self.runtime.keep(forward, captured)
+            # Shows the body in mitmweb and saves it with -w; nothing is sent twice (MITMPROXY.md).
+            response.raw_content = b"".join(piece for piece, _ in pending.tee.chunks)
+        else:
+            reason = pending.failed or ("longer than is recorded" if pending.tee else "")
+            self.runtime.note(_passed_step(pending, response.status_code, reason))
+        outcome = "recording" if forward.record else "passed"
+        self._finish(flow, outcome, "recorded" if forward.record else "passed", forward.step.id)
+
+    def error(self, flow: http.HTTPFlow) -> None:
+        """The provider or the client broke off: nothing is stored."""
+        pending = self._pending.pop(flow.id, None)
+        if pending is None or self.runtime is None:
+            return
+        reason = pending.failed or f"{CLIENT_GONE}: {flow.error.msg if flow.error else 'no answer'}"
+        status = flow.response.status_code if flow.response else None
+        self.runtime.note(_passed_step(pending, status, reason))
+        self._finish(flow, "passed", "passed", "")
+
+    def _finish(self, flow: http.HTTPFlow, outcome: str, tier: str, mark: str) -> None:
+        traffic.label(flow, outcome, tier, mark)
+        if self.settings is None or self.settings.mask_flow:
+            traffic.mask(flow)
+
+    def _refuses_unknown(self, name: str) -> bool:
+        if self.settings is None or self.settings.unknown != "refuse":
+            return False
+        if self.runtime is not None:
+            self.runtime.report.refused_hosts[name] = None
+        return True
+
+
+def _passed_step(pending: Pending, status: int | None, reason: str) -> StepRecord:
+    return passed_step(
+        pending.forward,
+        pending.line,
+        status=status,
+        latency_ms=round((time.monotonic() - pending.started) * 1000),
+        reason=reason,
+        failed=bool(pending.failed),
+    )
+
+
+def _answer_headers(replay: Replay) -> tuple[Header, ...]:
+    return replay.cassette.answer.headers + replay.headers
+
+
+def _unknown_text(host: str) -> bytes:
+    return (
+        f"rewind: {host} is not a host that Rewind knows, and rewind_unknown = refuse keeps it out.\n"
+        f"Add it with rewind_hosts, or set rewind_unknown = tunnel.\n"
+    ).encode()
+
+
+def _log_progress(done: int, total: int) -> None:
+    if done == total or done % 1000 == 0:
+        logger.log(ALERT, "rewind: indexing %d of %d recordings", done, total)

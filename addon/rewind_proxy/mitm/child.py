@@ -1,0 +1,62 @@
+"""What makes a mitmproxy tool the child of a `rewind` verb: our add-on in place, a ready file, a report."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from mitmproxy import ctx, master
+
+from rewind_proxy.canonical.model import JsonObject
+from rewind_proxy.mitm.addon import Rewind
+from rewind_proxy.settings import Settings
+
+_POLL = 0.01
+
+
+class Ready:
+    """Writes `{"port": …, "url": …}` once the proxy listens; `url` is mitmweb's, token included."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._task: asyncio.Task[None] | None = None
+
+    def running(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._wait())
+
+    async def _wait(self) -> None:
+        server = ctx.master.addons.get("proxyserver")
+        while not (addresses := server.listen_addrs()):  # noqa: ASYNC110  # mitmproxy tells nobody
+            await asyncio.sleep(_POLL)
+        # mitmproxy 12 has a token in it; 11.0 has neither token nor attribute.
+        url = getattr(ctx.master, "web_url", None)
+        if url is None and "web_port" in ctx.options:
+            url = f"http://{ctx.options.web_host}:{ctx.options.web_port}/"
+        write_json(self._file, {"port": addresses[0][1], "url": url})
+
+
+def write_json(file: Path, value: JsonObject) -> None:
+    """Write a JSON file that a waiting reader sees whole or not at all."""
+    part = file.with_name(file.name + ".part")
+    part.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    part.replace(file)
+
+
+def equip(running: master.Master, before: type[Any], ready: Path | None, report: Path | None) -> None:
+    """Put our add-on before the first add-on of type `before`: hooks go in the order of the chain.
+
+    It stands where mitmproxy loads scripts: before what saves flows and before `TlsConfig`, which would ask
+    the provider for its certificate.
+    """
+
+    def on_report(result: JsonObject, _: Settings) -> None:
+        if report is not None:
+            write_json(report, result)
+
+    chain = running.addons.chain
+    place = next(index for index, addon in enumerate(chain) if isinstance(addon, before))
+    chain.insert(place, running.addons.register(Rewind(on_report)))
+    if ready is not None:
+        running.addons.add(Ready(ready))

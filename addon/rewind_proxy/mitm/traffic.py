@@ -1,0 +1,122 @@
+"""mitmproxy's flows and our requests: reading one, answering one, masking what others may save."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from mitmproxy import http
+
+from rewind_proxy.canonical.redact import is_auth_header, mask_url
+from rewind_proxy.engine import Header
+from rewind_proxy.matching.reading import RawRequest
+from rewind_proxy.wire import Host, HostTable
+
+SESSION_HEADER = "x-rewind-session"
+MODE_HEADER = "x-rewind-mode"
+MASK = "[REDACTED]"
+
+MARKERS = {
+    "exact": ":recycle:",
+    "normalised": ":recycle:",
+    "alias": ":recycle:",
+    "recorded": ":red_circle:",
+    "miss": ":no_entry:",
+    "failed": ":warning:",
+    "passed": ":arrow_right:",
+}
+
+
+def known_host(table: HostTable, flow: http.HTTPFlow) -> Host | None:
+    """The entry of the table for a flow: by its address first, then by the name the client gave.
+
+    In transparent and local modes the address is an IP: then the Host header and the SNI tell.
+    """
+    request = flow.request
+    found = table.find(request.host, request.port)
+    if found is None and request.pretty_host != request.host:
+        found = table.find(request.pretty_host, request.port)
+    if found is None and flow.client_conn.sni:
+        found = table.find(flow.client_conn.sni, request.port)
+    return found
+
+
+def raw_request(flow: http.HTTPFlow) -> RawRequest:
+    """A flow's request as the engine reads it, the body still encoded."""
+    request = flow.request
+    return RawRequest(
+        method=request.method,
+        host=request.host,
+        port=request.port,
+        path=request.path,
+        headers=tuple(request.headers.items(multi=True)),
+        body=request.raw_content or b"",
+        upgrade=request.headers.get("upgrade", "").lower() == "websocket"
+        or (request.method == "CONNECT" and ":protocol" in request.headers),
+    )
+
+
+def take_own_headers(flow: http.HTTPFlow) -> tuple[str, str]:
+    """Take `x-rewind-session` and `x-rewind-mode` out of a request; an empty text where one is absent."""
+    session = flow.request.headers.pop(SESSION_HEADER, "")
+    mode = flow.request.headers.pop(MODE_HEADER, "")
+    return session, mode
+
+
+def proxy_user(headers: http.Headers) -> str:
+    """The user name of a `Proxy-Authorization: Basic` header, which names the session; else empty."""
+    scheme, _, token = headers.get("proxy-authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return base64.b64decode(token, validate=True).decode("utf-8").partition(":")[0]
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+
+
+def answer(flow: http.HTTPFlow, status: int, headers: Iterable[Header], body: bytes) -> None:
+    """Answer a flow ourselves: nothing goes upstream."""
+    fields = [
+        (name.encode("utf-8", "surrogateescape"), value.encode("utf-8", "surrogateescape"))
+        for name, value in headers
+    ]
+    flow.response = http.Response.make(status, body, http.Headers(fields))
+
+
+def send_to(flow: http.HTTPFlow, base_url: str) -> None:
+    """Send a flow to another base URL (`rewind_upstream`); the client's own path comes after the base's."""
+    split = urlsplit(base_url)
+    request = flow.request
+    path = request.path
+    request.scheme = split.scheme
+    request.host = split.hostname or ""
+    request.port = split.port or (443 if split.scheme == "https" else 80)
+    request.path = split.path.rstrip("/") + path
+
+
+def label(flow: http.HTTPFlow, outcome: str, tier: str, mark: str) -> None:
+    """Comment and marker, as mitmweb and mitmproxy show them: `rewind: replayed · normalised · 3f9a…`."""
+    flow.comment = f"rewind: {outcome} · {tier}" + (f" · {mark[:8]}…" if mark else "")
+    flow.marked = MARKERS.get(tier, "")
+
+
+def mask(flow: http.HTTPFlow) -> None:
+    """Mask the credentials of a finished flow, so that no other add-on logs, shows or saves them."""
+    headers = flow.request.headers
+    for name in {name for name in headers if is_auth_header(name)}:
+        headers[name] = MASK
+    flow.request.path = mask_url(flow.request.path)
+    if flow.response is not None:
+        for name in {name for name in flow.response.headers if is_auth_header(name)}:
+            flow.response.headers[name] = MASK
+
+
+def addresses(base_urls: Iterable[str]) -> frozenset[tuple[str, int]]:
+    """The addresses that base URLs lead to: what stands for a known host must not be dialled in replay."""
+    found: set[tuple[str, int]] = set()
+    for base_url in base_urls:
+        split = urlsplit(base_url)
+        found.add((split.hostname or "", split.port or (443 if split.scheme == "https" else 80)))
+    return frozenset(found)

@@ -1,0 +1,214 @@
+"""From a forwarded call and the answer that passed by to what the store keeps of it. Pure.
+
+Only complete answers are recorded (DESIGN §7): 2xx, and a stream once its wire's terminal event was parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rewind_proxy.canonical.fingerprint import HASH_VERSION
+from rewind_proxy.canonical.model import Ending, Usage
+from rewind_proxy.engine import Forward, Header, Refuse, Replay, Step
+from rewind_proxy.errors import OpaqueBodyError
+from rewind_proxy.matching.reading import Reading
+from rewind_proxy.store import Exchange
+from rewind_proxy.store.records import AnswerRecord, CassetteRecord, StepRecord
+from rewind_proxy.wire import ADAPTERS
+from rewind_proxy.wire.body import decode
+
+MAX_ANSWER = 256 * 2**20
+"""Bytes of one decoded answer that are kept; a longer one is passed on and not recorded."""
+
+# DESIGN §6: what clients echo or obey, never cookies or what tells who the account is.
+_KEPT_HEADERS = frozenset(
+    "content-type retry-after retry-after-ms x-should-retry request-id x-request-id anthropic-request-id "
+    "x-ms-request-id apim-request-id x-oai-request-id".split()
+)
+_KEPT_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """An answer that passed by: `chunks` are (bytes as sent, milliseconds since the request was sent)."""
+
+    status: int
+    headers: tuple[Header, ...]
+    chunks: tuple[tuple[bytes, int], ...]
+    ended_at: float
+    """Seconds since the epoch."""
+
+    def header(self, name: str) -> str:
+        """The first header of that name (lower case), or an empty string."""
+        return next((value for key, value in self.headers if key.lower() == name), "")
+
+    @property
+    def latency_ms(self) -> int:
+        """Until the last byte."""
+        return self.chunks[-1][1] if self.chunks else 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotRecorded:
+    """Why an answer that passed by is not kept; the client has it all the same."""
+
+    reason: str
+
+
+def exchange(forward: Forward, captured: Captured, *, record_errors: bool) -> Exchange | NotRecorded:
+    """What the store keeps of a forwarded call, or why it keeps nothing."""
+    reading = forward.reading
+    if reading is None:
+        return NotRecorded("the request could not be read")
+    success = 200 <= captured.status < 300
+    if not success and not record_errors:
+        return NotRecorded(f"status {captured.status}: only complete answers are recorded")
+    encoding = captured.header("content-encoding")
+    sent = b"".join(piece for piece, _ in captured.chunks)
+    try:
+        body = decode(sent, encoding, MAX_ANSWER)
+    except OpaqueBodyError as error:
+        return NotRecorded(f"the answer does not decode: {error}")
+    ending = _ending(reading, captured, body) if success else Ending("error")
+    if ending.kind == "cut":
+        return NotRecorded("the answer ended before its terminal event")
+    if ending.kind == "error" and success:
+        return NotRecorded("the answer holds an error")
+    encoded = encoding.strip().lower() not in ("", "identity")
+    chunks = [(len(piece), ms) for piece, ms in captured.chunks if piece]
+    usage = ending.usage or Usage()
+    return Exchange(
+        request=reading.record,
+        body=reading.body,
+        answer=AnswerRecord(
+            status=captured.status,
+            headers=kept_headers(captured.headers),
+            content_type=captured.header("content-type"),
+            ending=ending.kind,
+            model=ending.model,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.cached_tokens,
+            latency_ms=captured.latency_ms,
+        ),
+        answer_body=body,
+        # A coded stream has no piece of its own for each chunk: it is kept as one.
+        chunks=((len(body), captured.latency_ms),) if encoded else tuple(chunks),
+        exact=reading.exact,
+        normalised=reading.fingerprint,
+        links=reading.links,
+        run=forward.step.session.run.id,
+        recorded_at=captured.ended_at,
+        hash_version=HASH_VERSION,
+    )
+
+
+def _ending(reading: Reading, captured: Captured, body: bytes) -> Ending:
+    if reading.endpoint.cls != "model":
+        return Ending("complete")
+    form = reading.record.form
+    if "text/event-stream" in captured.header("content-type").lower():
+        form = "sse"  # what came counts, not what was asked for
+    elif form == "sse":
+        return Ending("error")  # a stream was asked for and something else came: not this request's answer
+    return ADAPTERS[reading.endpoint.wire].ending(form, reading.endpoint.operation, body)
+
+
+def kept_headers(headers: Iterable[Header]) -> tuple[Header, ...]:
+    """The response headers that are stored, by allow-list, names in lower case."""
+    lower = ((name.lower(), value) for name, value in headers)
+    return tuple((n, v) for n, v in lower if n in _KEPT_HEADERS or n.startswith(_KEPT_PREFIXES))
+
+
+def _step(step: Step, reading: Reading | None, **known: object) -> StepRecord:
+    facts: dict[str, object] = {}
+    if reading is not None:
+        model = reading.record.params.get("model")
+        facts = {
+            "cls": reading.endpoint.cls,
+            "method": reading.target.method,
+            "host": reading.target.host,
+            "path": reading.record.path,
+            "wire": reading.endpoint.wire,
+            "operation": reading.endpoint.operation,
+            "form": reading.record.form,
+            "model": model if isinstance(model, str) else None,
+            "exact": reading.exact,
+            "normalised": reading.fingerprint,
+            "preview": reading.preview,
+        }
+    identity = {"run": step.session.run.id, "number": step.number, "started_at": step.started_at}
+    return StepRecord.model_validate(identity | facts | known)
+
+
+def replayed_step(replay: Replay, latency_ms: int) -> StepRecord:
+    """The step of a call answered from the store."""
+    answer = replay.cassette.answer
+    return _step(
+        replay.step,
+        replay.reading,
+        tier=replay.tier,
+        status=answer.status,
+        cassette=replay.cassette.id,
+        latency_ms=latency_ms,
+        saved_ms=answer.latency_ms,
+        input_tokens=answer.input_tokens,
+        output_tokens=answer.output_tokens,
+        cached_tokens=answer.cached_tokens,
+        note=replay.note,
+    )
+
+
+def refused_step(refuse: Refuse, request_line: tuple[str, str, str]) -> StepRecord:
+    """The step of a refused call; `request_line` is (method, host, path) for one that could not be read."""
+    method, host, path = request_line
+    return _step(
+        refuse.step,
+        refuse.reading,
+        **({} if refuse.reading else {"method": method, "host": host, "path": path, "cls": refuse.cls}),
+        tier=refuse.tier,
+        status=refuse.status,
+        reason=refuse.miss.reason,
+        miss=refuse.miss.to_json(),
+    )
+
+
+def recorded_step(forward: Forward, cassette: CassetteRecord | Exchange, status: int) -> StepRecord:
+    """The step of a call whose answer is kept."""
+    answer = cassette.answer
+    return _step(
+        forward.step,
+        forward.reading,
+        tier="recorded",
+        status=status,
+        cassette=cassette.id if isinstance(cassette, CassetteRecord) else None,
+        latency_ms=answer.latency_ms,
+        input_tokens=answer.input_tokens,
+        output_tokens=answer.output_tokens,
+        cached_tokens=answer.cached_tokens,
+        note="live after replayed steps" if forward.after_replay else "",
+    )
+
+
+def passed_step(
+    forward: Forward,
+    request_line: tuple[str, str, str],
+    *,
+    status: int | None,
+    latency_ms: int,
+    reason: str,
+    failed: bool = False,
+) -> StepRecord:
+    """The step of a call that was sent on and not recorded; `failed`: the fault was ours."""
+    method, host, path = request_line
+    return _step(
+        forward.step,
+        forward.reading,
+        **({} if forward.reading else {"method": method, "host": host, "path": path, "cls": forward.cls}),
+        tier="failed" if failed else "passed",
+        status=status,
+        latency_ms=latency_ms,
+        reason=reason,
+        note="live after replayed steps" if forward.after_replay else "",
+    )

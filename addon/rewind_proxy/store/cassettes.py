@@ -1,0 +1,301 @@
+"""The store of cassettes: put, look up, read, index, delete. Safe to use from several threads."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Self
+
+from rewind_proxy.canonical.model import JsonValue
+from rewind_proxy.errors import StoreError
+from rewind_proxy.store import index, recordings, structure
+from rewind_proxy.store.blobs import BLOB_COUNT, BYTE_COUNT, read_count
+from rewind_proxy.store.exchange import Exchange, StoreStats
+from rewind_proxy.store.generations import Generations
+from rewind_proxy.store.recordings import Answer, Draft, RecordReader
+from rewind_proxy.store.records import FORMAT_VERSION, CassetteRecord
+from rewind_proxy.store.reindex import Compute, IndexReport, Progress, reindex
+from rewind_proxy.store.rewrite import RewriteReport, rewrite
+from rewind_proxy.store.transaction import MemoryTxn, Txn
+
+_BATCH = 32
+_SHORTEST_PREFIX = 4
+
+
+class Store:
+    """The cassettes of a project, seen under one set of match settings."""
+
+    def __init__(self, place: Generations, settings_digest: str) -> None:
+        self._place = place
+        self._settings = index.settings_key(settings_digest)
+        self._memory: MemoryTxn | None = None
+        self._reader = RecordReader()
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        settings_digest: str,
+        redaction: Sequence[str] = (),
+        readonly: bool = False,
+        create: bool = True,
+        map_size: int | None = None,
+    ) -> Self:
+        """Open the store in a folder; make it when it is missing, unless it is to be read only (then empty).
+
+        `redaction` names the rules by which the caller redacts: an empty store takes them as its list, one
+        with cassettes keeps its own (`redaction`, `rewrite`). Raises `StoreError`, `StoreVersionError`.
+        """
+        place = Generations(
+            path, recordings.TABLES, redaction=redaction, readonly=readonly, create=create, map_size=map_size
+        )
+        store = cls(place, settings_digest)
+        if not readonly and not set(redaction) <= set(place.redaction) and not store._total():
+            place.set_redaction(redaction)
+        return store
+
+    def close(self) -> None:
+        """Close it. Twice is once."""
+        self._place.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def path(self) -> Path:
+        """The folder of the store."""
+        return self._place.folder
+
+    @property
+    def readonly(self) -> bool:
+        """Whether it was opened for reading only."""
+        return self._place.readonly
+
+    @property
+    def redaction(self) -> tuple[str, ...]:
+        """The redaction rules that everything in it went through."""
+        return self._place.redaction
+
+    def extend_redaction(self, rules: Iterable[str]) -> None:
+        """Add rules to the list of an empty store. Raises `StoreError` when it has cassettes."""
+        if self._total():
+            raise StoreError(
+                f"{self.path} has cassettes that did not go through these rules: run `rewind maintain`"
+            )
+        self._place.set_redaction(rules)
+
+    # -- looking up
+
+    def lookup_exact(self, fingerprint: str) -> tuple[CassetteRecord, ...]:
+        """The recordings of an exact fingerprint, in recorded order. Raises `CorruptRecordError`."""
+        with self._place.read() as txn:
+            return tuple(self._reader.read(txn, *found) for found in recordings.by_exact(txn, fingerprint))
+
+    def lookup_normalised(self, fingerprint: str) -> tuple[CassetteRecord, ...]:
+        """The recordings of a normalised fingerprint under the settings in force, in recorded order.
+
+        Raises `CorruptRecordError`.
+        """
+        with self._place.read() as txn:
+            found = index.lookup(self._memory or txn, self._settings, fingerprint)
+            return tuple(self._reader.read(txn, seq, cassette_id) for seq, cassette_id in found)
+
+    def nearest(self, links: Sequence[str]) -> tuple[CassetteRecord, int] | None:
+        """A recording that shares the longest prefix of a chain, and how many links it shares.
+
+        None when no recording shares the first link. Raises `CorruptRecordError`.
+        """
+        with self._place.read() as txn:
+            found = index.nearest(self._memory or txn, self._settings, links)
+            return (self._reader.read(txn, found[0]), found[1]) if found else None
+
+    def cassette(self, id_or_prefix: str) -> CassetteRecord:
+        """The cassette with an id, or the start of one (4 hex digits or more); the first of equal recordings.
+
+        Raises `StoreError` when there is none or more than one, `CorruptRecordError`.
+        """
+        if len(id_or_prefix) < _SHORTEST_PREFIX:
+            raise StoreError(
+                f"{id_or_prefix!r} is too short for a cassette: give {_SHORTEST_PREFIX} digits or more"
+            )
+        with self._place.read() as txn:
+            found: dict[bytes, bytes] = {}
+            try:
+                for seq, cassette_id in recordings.by_id(txn, id_or_prefix):
+                    found.setdefault(cassette_id, seq)
+                    if len(found) > 1:
+                        raise StoreError(
+                            f"more than one cassette starts with {id_or_prefix}: give more digits"
+                        )
+            except ValueError:
+                raise StoreError(f"{id_or_prefix!r} is no cassette id: it has hex digits only") from None
+            if not found:
+                raise StoreError(f"no cassette starts with {id_or_prefix}: `rewind ls` lists them")
+            [(cassette_id, seq)] = found.items()
+            return self._reader.read(txn, seq, cassette_id)
+
+    def answer(self, record: CassetteRecord) -> Answer:
+        """The answer of a recording, its checksum verified. Raises `CorruptRecordError`."""
+        with self._place.read() as txn:
+            return recordings.read_answer(txn, self._current(txn, record))
+
+    def request_body(self, record: CassetteRecord) -> JsonValue | None:
+        """The redacted wire body of a recording, its checksum verified; None where none was kept.
+
+        Raises `CorruptRecordError`.
+        """
+        with self._place.read() as txn:
+            return recordings.read_body(txn, self._current(txn, record))
+
+    def cassettes(self, *, newest_first: bool = False, run: str | None = None) -> Iterator[CassetteRecord]:
+        """All recordings, or those of one run, in recorded order or from the newest.
+
+        No transaction stays open between two of them. Raises `CorruptRecordError`.
+        """
+        if run is not None:
+            with self._place.read() as txn:
+                keys = recordings.of_run(txn, run)
+            for key in reversed(keys) if newest_first else keys:
+                with self._place.read() as txn:
+                    record = self._reader.read(txn, key)
+                yield record
+            return
+        page = recordings.newest_first if newest_first else recordings.in_order
+        last = b""
+        while True:
+            with self._place.read() as txn:
+                keys = list(islice(page(txn, last), _BATCH))
+                records = [self._reader.read(txn, key) for key in keys]
+            if not keys:
+                return
+            yield from records
+            last = keys[-1]
+
+    def count(self, cls: str = "model") -> int:
+        """How many recordings of a class there are."""
+        with self._place.read() as txn:
+            return recordings.count(txn, cls)
+
+    def runs_present(self) -> tuple[str, ...]:
+        """The runs that have recordings, in the order of their names (which sort by start)."""
+        with self._place.read() as txn:
+            return tuple(recordings.runs(txn))
+
+    def stats(self) -> StoreStats:
+        """The size of the store."""
+        with self._place.read() as txn:
+            return StoreStats(
+                cassettes=recordings.count(txn),
+                blobs=read_count(txn, BLOB_COUNT),
+                bytes_on_disk=self._place.size(),
+                bytes_uncompressed=read_count(txn, BYTE_COUNT),
+                generation=self._place.number,
+                format=FORMAT_VERSION,
+            )
+
+    # -- changing
+
+    def put(self, exchange: Exchange) -> CassetteRecord:
+        """Store an exchange in one transaction.
+
+        What was recorded before is recorded again: a new place in the order, under the same id and with the
+        same content when the answer is the same. Of class `side` only the answers of one run are kept for a
+        fingerprint, the last run that recorded one. Raises `StoreError` (`StoreFullError`), and then nothing
+        is stored.
+        """
+        body = None if exchange.body is None else structure.plan(exchange.body)
+        draft = Draft(body, exchange.answer_body, exchange.chunks)
+        exact = index.fingerprint_key(exchange.exact)
+        with self._place.write() as txn:
+            if exchange.request.cls == "side":
+                for found in list(recordings.by_exact(txn, exchange.exact)):
+                    older = self._reader.read(txn, *found)
+                    if older.run != exchange.run:
+                        recordings.remove(txn, older)
+            record = recordings.write(
+                txn,
+                CassetteRecord(
+                    id=hashlib.sha256(exact + exchange.answer_body).hexdigest(),
+                    seq=recordings.next_seq(txn),
+                    run=exchange.run,
+                    recorded_at=exchange.recorded_at,
+                    hash_version=exchange.hash_version,
+                    exact=exchange.exact,
+                    request=exchange.request,
+                    answer=exchange.answer,
+                    answer_sha256=hashlib.sha256(exchange.answer_body).hexdigest(),
+                    answer_length=len(exchange.answer_body),
+                    checksum="",
+                ),
+                draft,
+            )
+            if exchange.request.cls == "model":
+                key, cassette_id = recordings.seq_key(record.seq), bytes.fromhex(record.id)
+                index.add(txn, self._settings, key, cassette_id, exchange.normalised, exchange.links)
+        return record
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Delete every recording of some cassettes (whole ids), and what only they used; how many there were.
+
+        Raises `StoreError`, and then nothing is deleted.
+        """
+        deleted = 0
+        with self._place.write() as txn:
+            for cassette_id in ids:
+                for found in list(recordings.by_id(txn, cassette_id)):
+                    recordings.remove(txn, self._reader.read(txn, *found))
+                    deleted += 1
+        return deleted
+
+    def rewrite(
+        self,
+        transform: Callable[[JsonValue], JsonValue],
+        redaction: Sequence[str],
+        text: Callable[[str], str],
+        progress: Progress | None = None,
+    ) -> RewriteReport:
+        """Write everything re-redacted into a new generation and switch to it; delete the old one.
+
+        `transform` redacts a wire body, `text` a single string (path, query values, user agent, parameters).
+        Ids, exact fingerprints and numbers stay. The normalised index must be made anew (`needs_index`).
+        Other processes may go on meanwhile. Raises `StoreError`; then the old generation stays in use.
+        """
+        return rewrite(self._place, transform, redaction, text, progress)
+
+    # -- the index of the settings in force
+
+    def needs_index(self) -> bool:
+        """Whether recordings are not indexed under the settings in force: made under others, or rewritten."""
+        with self._place.read() as txn:
+            return sum(index.covered(self._memory or txn, self._settings)) < recordings.count(txn, "model")
+
+    def index_report(self) -> IndexReport:
+        """What the index of the settings in force covers."""
+        with self._place.read() as txn:
+            return IndexReport(*index.covered(self._memory or txn, self._settings))
+
+    def index(self, compute: Compute, progress: Progress | None = None) -> IndexReport:
+        """Index what is not indexed under the settings in force; what the index covers then.
+
+        `compute` gives the normalised fingerprint and chain of a record and its body, or None for what cannot
+        be keyed: that, and what is damaged, is quarantined. A read-only store is indexed in memory.
+        """
+        if self.needs_index():
+            memory = MemoryTxn() if self.readonly else None
+            reindex(self._place, self._reader, self._settings, compute, progress, memory)
+            self._memory = memory
+        return self.index_report()
+
+    def _total(self) -> int:
+        with self._place.read() as txn:
+            return recordings.count(txn)
+
+    def _current(self, txn: Txn, record: CassetteRecord) -> CassetteRecord:
+        # The caller's may be from the generation before, where the same recording was stored otherwise.
+        return self._reader.read(txn, recordings.seq_key(record.seq), bytes.fromhex(record.id))

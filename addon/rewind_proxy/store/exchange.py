@@ -1,0 +1,42 @@
+"""What goes into a store, and what is told about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rewind_proxy.canonical.model import JsonValue
+from rewind_proxy.store.recordings import Chunks
+from rewind_proxy.store.records import AnswerRecord, RequestRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A finished exchange, redacted, ready to be stored."""
+
+    request: RequestRecord
+    body: JsonValue | None
+    """The redacted wire body; None when it is opaque or nothing of it may be kept."""
+    answer: AnswerRecord
+    answer_body: bytes
+    chunks: Chunks
+    """(length, milliseconds since the request was sent) of each chunk, in order."""
+    exact: str
+    normalised: str
+    """Under the settings digest that the store was opened with. For class `model` only, as `links` is."""
+    links: tuple[str, ...]
+    run: str
+    recorded_at: float
+    hash_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """The size of a store."""
+
+    cassettes: int
+    blobs: int
+    bytes_on_disk: int
+    bytes_uncompressed: int
+    """Of all blobs, each once."""
+    generation: int
+    format: int

@@ -1,0 +1,198 @@
+"""The call log: runs and their steps, beside the store (`.rewind/store.log`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Self, TypeVar
+
+from pydantic import ValidationError
+
+from rewind_proxy.errors import CorruptRecordError, StoreError
+from rewind_proxy.store.generations import Generations
+from rewind_proxy.store.records import Record, RunRecord, StepRecord
+from rewind_proxy.store.transaction import Txn
+
+TABLES = ("runs", "steps", "pending", "candidates")
+_RUNS, _STEPS = TABLES[:2]
+
+_RUN_END = b"\x00"
+_NUMBER = 4
+_BATCH = 256
+_LAST = "last"
+
+R = TypeVar("R", bound=Record)
+
+
+def log_path(store: Path) -> Path:
+    """The folder of the log of a store."""
+    return store.with_name(f"{store.name}.log")
+
+
+class Log:
+    """The runs through the proxies of a project. Safe to use from several threads."""
+
+    def __init__(self, place: Generations) -> None:
+        self._place = place
+
+    @classmethod
+    def open(
+        cls,
+        store: Path,
+        *,
+        redaction: Sequence[str] = (),
+        readonly: bool = False,
+        create: bool = True,
+        map_size: int | None = None,
+    ) -> Self:
+        """Open the log of the store in a folder; make it when it is missing, unless it is to be read only.
+
+        `redaction` as for `Store.open`. Raises `StoreError`, `StoreVersionError`.
+        """
+        place = Generations(
+            log_path(store), TABLES, redaction=redaction, readonly=readonly, create=create, map_size=map_size
+        )
+        log = cls(place)
+        if not readonly and not set(redaction) <= set(place.redaction) and log.is_empty():
+            place.set_redaction(redaction)
+        return log
+
+    def close(self) -> None:
+        """Close it. Twice is once."""
+        self._place.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def redaction(self) -> tuple[str, ...]:
+        """The redaction rules that everything in it went through."""
+        return self._place.redaction
+
+    def is_empty(self) -> bool:
+        """Whether it has no run and no step."""
+        with self._place.read() as txn:
+            return all(next(txn.scan(table, b""), None) is None for table in TABLES)
+
+    # -- writing
+
+    def start_run(self, run: RunRecord) -> None:
+        """Write a run that begins. Raises `StoreError`."""
+        with self._place.write() as txn:
+            _put_run(txn, run)
+
+    def end_run(self, run: RunRecord) -> None:
+        """Write a run that has ended, in place of what was written at its start. Raises `StoreError`."""
+        self.start_run(run)
+
+    def append(self, steps: Sequence[StepRecord]) -> None:
+        """Write steps in one transaction; one written again takes its own place. Raises `StoreError`."""
+        with self._place.write() as txn:
+            # Each key once: a value put twice in a transaction leaves pages that are never written.
+            for step in {(step.run, step.number): step for step in steps}.values():
+                _put_step(txn, step)
+
+    # -- reading
+
+    def runs(self, *, newest_first: bool = True) -> Iterator[RunRecord]:
+        """All runs. Raises `CorruptRecordError`."""
+        last = b""
+        while True:
+            with self._place.read() as txn:
+                scan = txn.scan_back if newest_first else txn.scan
+                page = list(islice(scan(_RUNS, b"", last), _BATCH))
+            if not page:
+                return
+            for key, value in page:
+                yield _parse(RunRecord, value, f"run {key.decode()}")
+            last = page[-1][0]
+
+    def run(self, id_or_prefix: str) -> RunRecord:
+        """The run with an id, or a start of one that no other has, or `last`.
+
+        Raises `StoreError` when there is none or more than one, `CorruptRecordError`.
+        """
+        with self._place.read() as txn:
+            if id_or_prefix == _LAST:
+                found = list(islice(txn.scan_back(_RUNS, b""), 1))
+            else:
+                found = list(islice(txn.scan(_RUNS, id_or_prefix.encode()), 2))
+        if not found:
+            raise StoreError(f"no run {id_or_prefix!r}: `rewind runs` lists them")
+        key, value = found[0]
+        if len(found) > 1 and key.decode() != id_or_prefix:
+            raise StoreError(f"more than one run starts with {id_or_prefix!r}: give more of its id")
+        return _parse(RunRecord, value, f"run {key.decode()}")
+
+    def steps(self, run_id: str) -> list[StepRecord]:
+        """The steps of a run (its whole id), in order. Raises `CorruptRecordError`."""
+        with self._place.read() as txn:
+            page = list(txn.scan(_STEPS, run_id.encode() + _RUN_END))
+        return [_parse(StepRecord, value, _step_name(key)) for key, value in page]
+
+    def step(self, run_id: str, number: int) -> StepRecord:
+        """One step of a run. Raises `StoreError` when there is none, `CorruptRecordError`."""
+        key = _step_key(run_id, number)
+        with self._place.read() as txn:
+            value = txn.get(_STEPS, key)
+        if value is None:
+            raise StoreError(f"run {run_id} has no step {number}: `rewind steps {run_id}` lists them")
+        return _parse(StepRecord, value, _step_name(key))
+
+    # -- rewriting
+
+    def rewrite(
+        self,
+        run: Callable[[RunRecord], RunRecord],
+        step: Callable[[StepRecord], StepRecord],
+        redaction: Iterable[str],
+    ) -> tuple[str, ...]:
+        """Write everything re-redacted into a new generation and switch to it; delete the old one.
+
+        What does not parse cannot be redacted and is left out: that is what is returned, in words. Pending
+        requests and candidates are not copied. Raises `StoreError`; then the old generation is in use.
+        """
+        dropped: list[str] = []
+
+        def copy(source: Txn, target: Txn) -> None:
+            for key, value in source.scan(_RUNS, b""):
+                try:
+                    _put_run(target, run(_parse(RunRecord, value, f"run {key.decode()}")))
+                except CorruptRecordError as error:
+                    dropped.append(str(error))
+            for key, value in source.scan(_STEPS, b""):
+                try:
+                    _put_step(target, step(_parse(StepRecord, value, _step_name(key))))
+                except CorruptRecordError as error:
+                    dropped.append(str(error))
+
+        self._place.replace(redaction, copy)
+        return tuple(dropped)
+
+
+def _put_run(txn: Txn, run: RunRecord) -> None:
+    txn.put(_RUNS, run.id.encode(), run.model_dump_json().encode())
+
+
+def _put_step(txn: Txn, step: StepRecord) -> None:
+    txn.put(_STEPS, _step_key(step.run, step.number), step.model_dump_json().encode())
+
+
+def _step_key(run_id: str, number: int) -> bytes:
+    return run_id.encode() + _RUN_END + number.to_bytes(_NUMBER, "big")
+
+
+def _step_name(key: bytes) -> str:
+    run, number = key[: -_NUMBER - 1], int.from_bytes(key[-_NUMBER:], "big")
+    return f"step {number} of run {run.decode()}"
+
+
+def _parse(kind: type[R], value: bytes, name: str) -> R:
+    try:
+        return kind.model_validate_json(value)
+    except ValidationError as error:
+        raise CorruptRecordError(f"{name} does not parse ({error.error_count()} errors)") from error

@@ -1,0 +1,251 @@
+"""Anthropic Messages, at Anthropic, on Vertex and at the providers that offer it beside their own wire."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from urllib.parse import unquote
+
+from rewind_proxy.canonical.model import (
+    CanonicalRequest,
+    Ending,
+    Form,
+    JsonObject,
+    JsonValue,
+    Operation,
+    Role,
+    Target,
+    Usage,
+    Volatile,
+    Wire,
+)
+from rewind_proxy.wire import answers
+from rewind_proxy.wire.conversation import (
+    Conversation,
+    opaque,
+    text_parts,
+    tool_result,
+    with_rest,
+    wrapper_parts,
+)
+from rewind_proxy.wire.parameters import lift, present, rename, string_list, take_list
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_NAMES = {"stop_sequences": "stop", "output_format": "response_format"}
+_PREVIOUS = "diagnostics.previous_message_id"
+_VERTEX_MODEL = re.compile(r"/models/([^/:]+):")
+_VERTEX_STREAM = ":streamRawPredict"
+
+
+class Anthropic:
+    """The adapter of `…/v1/messages` and `…/v1/messages/count_tokens`."""
+
+    wire: Wire = "anthropic"
+    volatile = Volatile(
+        params=frozenset({"metadata", "cache_control", _PREVIOUS}),
+        members=frozenset({"cache_control"}),
+        system_prefixes=("x-anthropic-billing-header:",),
+    )
+
+    def request(self, target: Target, operation: Operation, body: JsonObject) -> CanonicalRequest:
+        """See `Adapter.request`."""
+        fields = present(body)
+        conversation = Conversation()
+        if "system" in fields:
+            conversation.add("system", _blocks(fields.pop("system")))
+        for message in take_list(fields, "messages"):
+            _message(conversation, message)
+        tools = tuple(_tool(tool) for tool in take_list(fields, "tools"))
+        lift(fields, "output_config", {"format": "response_format"})
+        lift(fields, "diagnostics", {"previous_message_id": _PREVIOUS})
+        _tool_choice(fields)
+        params = rename(fields, _NAMES)
+        if "stop" in params:
+            params["stop"] = string_list(params["stop"])
+        if "model" not in params and (model := _VERTEX_MODEL.search(unquote(target.path))):
+            params["model"] = model[1]
+        return CanonicalRequest(self.wire, operation, conversation.messages(), tools, params)
+
+    def form(self, target: Target, body: JsonObject) -> Form:
+        """See `Adapter.form`."""
+        streamed = body.get("stream") is True or unquote(target.path).endswith(_VERTEX_STREAM)
+        return "sse" if streamed else "whole"
+
+    def ending(self, form: Form, operation: Operation, body: bytes) -> Ending:
+        """See `Adapter.ending`: a stream ends with `message_stop`, never before."""
+        if operation != "generate":
+            return answers.plain(form, body)
+        if form == "whole":
+            return _whole_ending(body)
+        return _stream_ending(body)
+
+    def error(self, status: int, message: str) -> JsonObject:
+        """See `Adapter.error`."""
+        error: JsonObject = {"type": _ERRORS.get(status, "invalid_request_error"), "message": message}
+        return {"type": "error", "error": error}
+
+
+_ERRORS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 500: "api_error"}
+_LENGTH = ("max_tokens", "model_context_window_exceeded")
+
+
+def _message(conversation: Conversation, message: JsonValue) -> None:
+    if not isinstance(message, dict):
+        conversation.add("user", [opaque(message)])
+        return
+    name = message.get("role")
+    role = _ROLES.get(name) if isinstance(name, str) else None
+    if role is None:
+        conversation.add("user", [opaque(message)])
+        return
+    parts = [*_blocks(message.get("content")), *wrapper_parts(message, "role", "content")]
+    if role != "user" or not parts:
+        conversation.add(role, parts)
+        return
+    for is_result, group in groupby(parts, key=lambda part: part["type"] == "tool_result"):
+        conversation.add("tool" if is_result else "user", group)
+
+
+def _blocks(content: JsonValue) -> Iterator[JsonObject]:
+    if isinstance(content, str):
+        yield from text_parts(content)
+    elif isinstance(content, list):
+        for block in content:
+            yield from _block(block)
+    elif content is not None:
+        yield opaque(content)
+
+
+def _block(block: JsonValue) -> list[JsonObject]:
+    if isinstance(block, str):
+        return text_parts(block)
+    if not isinstance(block, dict):
+        return [opaque(block)]
+    kind = block.get("type")
+    if kind == "text" and isinstance(text := block.get("text"), str):
+        return [] if not text and len(block) == 2 else [block]
+    if kind == "tool_use":
+        call: JsonObject = {
+            "type": "tool_call",
+            "id": block.get("id") or "",
+            "name": block.get("name") or "",
+            "arguments": block.get("input"),
+        }
+        return [with_rest(call, block, "type", "id", "name", "input")]
+    if kind == "tool_result":
+        result = tool_result(block.get("tool_use_id"), list(_blocks(block.get("content"))))
+        known = ["type", "tool_use_id", "content"]
+        if block.get("is_error") is False:  # what other wires say by leaving it out
+            known.append("is_error")
+        return [with_rest(result, block, *known)]
+    if kind == "thinking" and isinstance(block.get("thinking"), str):
+        return [with_rest({"type": "reasoning", "text": block["thinking"]}, block, "type", "thinking")]
+    if kind == "redacted_thinking":
+        part: JsonObject = {"type": "reasoning", "encrypted_content": block.get("data")}
+        return [with_rest(part, block, "type", "data")]
+    media = _media(block, kind)
+    return [opaque(block) if media is None else media]
+
+
+def _media(block: JsonObject, kind: JsonValue) -> JsonObject | None:
+    source = block.get("source")
+    if kind not in ("image", "document") or not isinstance(source, dict):
+        return None
+    media: JsonObject = {"type": "media", "media_type": "image/*" if kind == "image" else "application/*"}
+    match source:
+        case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
+            media |= {"media_type": media_type.lower(), "data": data}
+        case {"type": "text", "media_type": str(media_type), "data": str(data)}:
+            media |= {"media_type": media_type.lower(), "text": data}
+        case {"type": "url", "url": str(url)}:
+            media["url"] = url
+        case {"type": "file", "file_id": file_id}:
+            media["file_id"] = file_id
+        case _:
+            return None
+    known = ("type", "url", "file_id") if "data" not in source else ("type", "media_type", "data")
+    with_rest(media, source, *known)
+    return with_rest(media, block, "type", "source")
+
+
+def _tool(tool: JsonValue) -> JsonObject:
+    """A tool with its schema as `parameters`; a built-in one, which has a type of its own, as it is."""
+    if not isinstance(tool, dict):
+        return opaque(tool)
+    if tool.get("type", "custom") != "custom" or "input_schema" not in tool or "parameters" in tool:
+        return tool
+    return {
+        "parameters" if name == "input_schema" else name: value
+        for name, value in tool.items()
+        if name != "type"
+    }
+
+
+def _tool_choice(fields: JsonObject) -> None:
+    """The neutral choice, and `parallel_tool_calls`, which this wire says the other way round."""
+    choice = fields.get("tool_choice")
+    if not isinstance(choice, dict):
+        return
+    rest = present(choice)
+    if (
+        isinstance(alone := rest.get("disable_parallel_tool_use"), bool)
+        and "parallel_tool_calls" not in fields
+    ):
+        del rest["disable_parallel_tool_use"]
+        fields["parallel_tool_calls"] = not alone
+    match rest:
+        case {"type": ("auto" | "none") as kind, **more} if not more:
+            fields["tool_choice"] = kind
+        case {"type": "any", **more} if not more:
+            fields["tool_choice"] = "required"
+        case {"type": "tool", "name": name, **more} if not more:
+            fields["tool_choice"] = {"type": "function", "name": name}
+        case _:
+            fields["tool_choice"] = rest
+
+
+def _usage(*values: JsonValue) -> Usage | None:
+    """The counts of the start and the end of a message: the later one wins where it has one."""
+    merged: JsonObject = {}
+    for value in values:
+        if isinstance(value, dict):
+            merged |= present(value)
+    if not merged:
+        return None
+    return answers.usage(merged, "input_tokens", "output_tokens", ("cache_read_input_tokens",))
+
+
+def _whole_ending(body: bytes) -> Ending:
+    answer = answers.load_object(body)
+    if answer is None:
+        return answers.CUT
+    model, usage = answers.string(answer.get("model")), _usage(answer.get("usage"))
+    if answer.get("type") == "error" or answer.get("error") is not None:
+        return Ending("error", model, usage)
+    if not isinstance(answer.get("content"), list):
+        return Ending("cut", model, usage)
+    return Ending("length" if answer.get("stop_reason") in _LENGTH else "complete", model, usage)
+
+
+def _stream_ending(body: bytes) -> Ending:
+    model: str | None = None
+    first: JsonValue = None
+    last: JsonValue = None
+    reason: JsonValue = None
+    for event in answers.events(body):
+        data = answers.load_object(event.data)
+        if data is None:
+            continue
+        kind = data.get("type", event.name)
+        if kind == "message_start" and isinstance(message := data.get("message"), dict):
+            model, first = answers.string(message.get("model")), message.get("usage")
+        elif kind == "message_delta":
+            last = data.get("usage", last)
+            delta = data.get("delta")
+            reason = delta.get("stop_reason") if isinstance(delta, dict) else reason
+        elif kind == "error":
+            return Ending("error", model, _usage(first, last))
+        elif kind == "message_stop":
+            return Ending("length" if reason in _LENGTH else "complete", model, _usage(first, last))
+    return Ending("cut", model, _usage(first, last))

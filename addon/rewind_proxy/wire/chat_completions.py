@@ -1,0 +1,267 @@
+"""OpenAI Chat Completions, as OpenAI and the many that speak its dialect have it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rewind_proxy.canonical.model import (
+    CanonicalRequest,
+    Ending,
+    Form,
+    JsonObject,
+    JsonValue,
+    Operation,
+    Role,
+    Target,
+    Usage,
+    Volatile,
+    Wire,
+)
+from rewind_proxy.wire import answers
+from rewind_proxy.wire.conversation import (
+    Conversation,
+    custom_call,
+    media_from_url,
+    opaque,
+    text_parts,
+    tool_call,
+    tool_result,
+    with_rest,
+    wrapper_parts,
+)
+from rewind_proxy.wire.parameters import (
+    flatten,
+    lift,
+    openai_tool,
+    openai_tool_choice,
+    present,
+    rename,
+    string_list,
+    take_list,
+)
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+_NAMES = {"max_completion_tokens": "max_tokens"}
+_DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")
+
+
+class ChatCompletions:
+    """The adapter of `…/chat/completions`."""
+
+    wire: Wire = "chat_completions"
+    volatile = Volatile(
+        params=frozenset({"metadata", "prompt_cache_key", "safety_identifier"}),
+        members=frozenset({"cache_control"}),
+    )
+
+    def request(self, target: Target, operation: Operation, body: JsonObject) -> CanonicalRequest:
+        """See `Adapter.request`."""
+        fields = present(body)
+        conversation = Conversation()
+        for message in take_list(fields, "messages"):
+            _message(conversation, message)
+        tools = tuple(openai_tool(tool) for tool in take_list(fields, "tools"))
+        lift(fields, "reasoning", {"effort": "reasoning_effort"})
+        params = rename(fields, _NAMES)
+        if "stop" in params:
+            params["stop"] = string_list(params["stop"])
+        if "tool_choice" in params:
+            params["tool_choice"] = openai_tool_choice(params["tool_choice"])
+        if isinstance(response_format := params.get("response_format"), dict):
+            params["response_format"] = flatten(response_format, "json_schema")
+        if "model" not in params and (deployment := _DEPLOYMENT.search(target.path)):
+            params["model"] = deployment[1]  # Azure names it in the path
+        return CanonicalRequest(self.wire, operation, conversation.messages(), tools, params)
+
+    def form(self, target: Target, body: JsonObject) -> Form:  # noqa: ARG002  # Gemini's is in the path
+        """See `Adapter.form`."""
+        return "sse" if body.get("stream") is True else "whole"
+
+    def ending(self, form: Form, operation: Operation, body: bytes) -> Ending:
+        """See `Adapter.ending`.
+
+        A stream is complete at `[DONE]`, or when every choice seen has its finish reason: several providers
+        of this dialect never send `[DONE]`. Where the chunks announce a usage chunk (`"usage": null` in each)
+        and it did not come, a stream without `[DONE]` was cut before it.
+        """
+        if operation != "generate":
+            return answers.plain(form, body)
+        if form == "whole":
+            return _whole_ending(body)
+        return _stream_ending(body)
+
+    def error(self, status: int, message: str) -> JsonObject:  # noqa: ARG002  # the body does not name it
+        """See `Adapter.error`."""
+        return answers.openai_error(message)
+
+
+def _message(conversation: Conversation, message: JsonValue) -> None:
+    if not isinstance(message, dict):
+        conversation.add("user", [opaque(message)])
+        return
+    name = message.get("role")
+    role = _ROLES.get(name) if isinstance(name, str) else None
+    if role is None:
+        conversation.add("user", [opaque(message)])
+    elif role == "tool":
+        result = tool_result(message.get("tool_call_id"), list(_content(message.get("content"))))
+        conversation.add(role, [with_rest(result, message, "role", "tool_call_id", "content")])
+    elif role == "assistant":
+        conversation.add(role, _assistant(message))
+    else:
+        conversation.add(
+            role, [*_content(message.get("content")), *wrapper_parts(message, "role", "content")]
+        )
+
+
+def _assistant(message: JsonObject) -> Iterator[JsonObject]:
+    rest = present(message)
+    yield from _reasoning(rest)
+    yield from _content(rest.pop("content", None))
+    if isinstance(refusal := rest.pop("refusal", None), str):
+        if refusal:
+            yield {"type": "text", "text": refusal, "refusal": True}
+    elif refusal is not None:
+        rest["refusal"] = refusal
+    for call in take_list(rest, "tool_calls"):
+        yield _call(call)
+    if isinstance(function := rest.get("function_call"), dict):
+        del rest["function_call"]
+        call = tool_call("", function.get("name"), function.get("arguments"))
+        yield with_rest(call, function, "name", "arguments")
+    for name in ("tool_calls", "annotations"):
+        if rest.get(name) == []:  # as SDKs echo a message that has none
+            del rest[name]
+    yield from wrapper_parts(rest, "role")
+
+
+def _reasoning(rest: JsonObject) -> Iterator[JsonObject]:
+    """DeepSeek, Qwen and Moonshot say `reasoning_content`, OpenRouter `reasoning` and `reasoning_details`."""
+    part: JsonObject = {"type": "reasoning"}
+    for name in ("reasoning_content", "reasoning"):
+        if isinstance(text := rest.get(name), str) and "text" not in part:
+            del rest[name]
+            if text:
+                part["text"] = text
+    if details := take_list(rest, "reasoning_details"):
+        part["reasoning_details"] = details
+    if len(part) > 1:
+        yield part
+
+
+def _call(call: JsonValue) -> JsonObject:
+    if isinstance(call, dict):
+        if call.get("type", "function") == "function" and isinstance(made := call.get("function"), dict):
+            part = tool_call(call.get("id"), made.get("name"), made.get("arguments"))
+            with_rest(part, made, "name", "arguments")
+            return with_rest(part, call, "id", "type", "function")
+        if call.get("type") == "custom" and isinstance(made := call.get("custom"), dict):
+            part = custom_call(call.get("id"), made.get("name"), made.get("input"))
+            with_rest(part, made, "name", "input")
+            return with_rest(part, call, "id", "type", "custom")
+    return opaque(call)
+
+
+def _content(content: JsonValue) -> Iterator[JsonObject]:
+    if isinstance(content, str):
+        yield from text_parts(content)
+    elif isinstance(content, list):
+        for part in content:
+            yield from _part(part)
+    elif content is not None:
+        yield opaque(content)
+
+
+def _part(part: JsonValue) -> list[JsonObject]:
+    if isinstance(part, str):
+        return text_parts(part)
+    if not isinstance(part, dict):
+        return [opaque(part)]
+    kind = part.get("type")
+    if kind == "text" and isinstance(text := part.get("text"), str):
+        return [] if not text and len(part) == 2 else [part]
+    if kind == "refusal" and (text := answers.string(part.get("refusal"))):
+        return [with_rest({"type": "text", "text": text, "refusal": True}, part, "type", "refusal")]
+    media = _media(part, kind)
+    return [opaque(part) if media is None else media]
+
+
+def _media(part: JsonObject, kind: JsonValue) -> JsonObject | None:
+    image = part.get("image_url")
+    if kind == "image_url":
+        if isinstance(image, str):
+            return with_rest(media_from_url(image, "image"), part, "type", "image_url")
+        if isinstance(image, dict) and isinstance(url := image.get("url"), str):
+            media = with_rest(media_from_url(url, "image"), image, "url")
+            return with_rest(media, part, "type", "image_url")
+    audio = part.get("input_audio")
+    if kind == "input_audio" and isinstance(audio, dict) and isinstance(data := audio.get("data"), str):
+        media = {"type": "media", "media_type": f"audio/{audio.get('format', '*')}", "data": data}
+        return with_rest(with_rest(media, audio, "data", "format"), part, "type", "input_audio")
+    file = part.get("file")
+    if kind == "file" and isinstance(file, dict):
+        if isinstance(data := file.get("file_data"), str):
+            media = with_rest(media_from_url(data, "application"), file, "file_data")
+        else:
+            media = with_rest({"type": "media", "media_type": "application/*"}, file)
+        return with_rest(media, part, "type", "file")
+    return None
+
+
+def _usage(value: JsonValue) -> Usage | None:
+    return answers.usage(
+        value, "prompt_tokens", "completion_tokens", ("prompt_tokens_details", "cached_tokens")
+    )
+
+
+def _whole_ending(body: bytes) -> Ending:
+    answer = answers.load_object(body)
+    if answer is None:
+        return answers.CUT
+    model, usage = answers.string(answer.get("model")), _usage(answer.get("usage"))
+    if answer.get("error") is not None or answer.get("object") == "error":
+        return Ending("error", model, usage)
+    choices = answers.objects(answer.get("choices"))
+    if not choices:
+        return Ending("cut", model, usage)
+    return Ending(_kind([choice.get("finish_reason") for choice in choices]), model, usage)
+
+
+def _kind(reasons: list[JsonValue]) -> answers.Kind:
+    if "error" in reasons:  # as OpenRouter ends a choice that broke
+        return "error"
+    return "length" if "length" in reasons else "complete"
+
+
+def _stream_ending(body: bytes) -> Ending:
+    model: str | None = None
+    usage: Usage | None = None
+    reasons: dict[str, JsonValue] = {}
+    done = announced = False
+    for event in answers.events(body):
+        if event.data.strip() == "[DONE]":
+            done = True
+            break
+        chunk = answers.load_object(event.data)
+        if chunk is None:
+            continue
+        if event.name == "error" or chunk.get("error") is not None:
+            return Ending("error", model, usage)
+        model = answers.string(chunk.get("model")) or model
+        announced = announced or ("usage" in chunk and chunk["usage"] is None)
+        usage = _usage(chunk.get("usage")) or usage
+        for choice in answers.objects(chunk.get("choices")):
+            index = str(choice.get("index", 0))
+            reasons[index] = choice.get("finish_reason") or reasons.get(index)
+    finished = all(reasons.values()) and (usage is not None or not announced)
+    if not reasons or not (done or finished):
+        return Ending("cut", model, usage)
+    return Ending(_kind(list(reasons.values())), model, usage)

@@ -1,0 +1,132 @@
+"""From a wire's turns to canonical messages: what all adapters share (the parts are in canonical/model.py).
+
+Two spellings of one thing become one here: a string is a list of one text, an empty text is no part (no two
+wires agree on whether it may be sent at all), and a result's tool name goes when its call says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rewind_proxy.canonical.jcs import parse
+from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Role
+from rewind_proxy.errors import OpaqueBodyError
+
+
+class Conversation:
+    """Collects turns in order; neighbours of one role become one message."""
+
+    def __init__(self) -> None:
+        self._turns: list[tuple[Role, list[JsonObject]]] = []
+
+    def add(self, role: Role, parts: Iterable[JsonObject]) -> None:
+        """One turn, which may be empty."""
+        if self._turns and self._turns[-1][0] == role:
+            self._turns[-1][1].extend(parts)
+        else:
+            self._turns.append((role, list(parts)))
+
+    @property
+    def spoken(self) -> bool:
+        """Whether anything but the system has spoken yet."""
+        return any(role != "system" for role, _ in self._turns)
+
+    def messages(self) -> tuple[Message, ...]:
+        """The canonical messages."""
+        return tuple(Message(role, tuple(parts)) for role, parts in self._linked())
+
+    def _linked(self) -> Iterator[tuple[Role, Iterable[JsonObject]]]:
+        names: dict[JsonValue, JsonValue] = {}
+        for role, parts in self._turns:
+            for part in parts:
+                if part["type"] == "tool_call":
+                    names[part_id(part)] = part.get("name")
+            yield role, (_without_known_name(part, names) for part in parts)
+
+
+def _without_known_name(part: JsonObject, names: dict[JsonValue, JsonValue]) -> JsonObject:
+    if part["type"] != "tool_result" or "name" not in part or names.get(part_id(part)) != part["name"]:
+        return part
+    return {name: value for name, value in part.items() if name != "name"}
+
+
+def part_id(part: JsonObject) -> str:
+    """The linking id of a call or result."""
+    value = part.get("id")
+    return value if isinstance(value, str) else ""
+
+
+def opaque(value: JsonValue) -> JsonObject:
+    """A part for what the adapter does not know."""
+    return {"type": "opaque", "value": value}
+
+
+def text_parts(text: str) -> list[JsonObject]:
+    """A text as parts: none when it is empty."""
+    return [{"type": "text", "text": text}] if text else []
+
+
+def with_rest(part: JsonObject, source: JsonObject, *known: str) -> JsonObject:
+    """`part` with the members of `source` that are not `known`, under their own names.
+
+    One whose name `part` uses for something else is told apart by a prefix.
+    """
+    for name, value in source.items():
+        if name not in known:
+            own = name
+            while own in part:
+                own = f"wire.{own}"
+            part[own] = value
+    return part
+
+
+def wrapper_parts(source: JsonObject, *known: str) -> list[JsonObject]:
+    """What a message's own object says beside `known`, as an opaque part; nulls say nothing."""
+    rest: JsonObject = {
+        name: value for name, value in source.items() if name not in known and value is not None
+    }
+    return [opaque(rest)] if rest else []
+
+
+def tool_call(call_id: JsonValue, name: JsonValue, arguments: JsonValue) -> JsonObject:
+    """A call; arguments in a string are read as the JSON they are.
+
+    A string that is no JSON stays, and so does one that spells a JSON string, or the two could be confused.
+    """
+    if isinstance(arguments, str):
+        try:
+            decoded = parse(arguments)
+        except OpaqueBodyError:
+            decoded = arguments
+        if not isinstance(decoded, str):
+            arguments = decoded
+    return {"type": "tool_call", "id": call_id or "", "name": name or "", "arguments": arguments}
+
+
+def custom_call(call_id: JsonValue, name: JsonValue, source: JsonValue) -> JsonObject:
+    """A call of a custom tool, whose input is free text even when it looks like JSON."""
+    return {
+        "type": "tool_call",
+        "id": call_id or "",
+        "name": name or "",
+        "arguments": source,
+        "call_type": "custom",
+    }
+
+
+def tool_result(call_id: JsonValue, content: list[JsonObject]) -> JsonObject:
+    """A result and its parts."""
+    return {"type": "tool_result", "id": call_id or "", "content": list(content)}
+
+
+def media_from_url(url: str, kind: str) -> JsonObject:
+    """A media part from a URL: the bytes of a base64 `data:` URL, else the URL itself.
+
+    `kind` (`image`, `audio`, `application`) gives the media type where nothing tells it.
+    """
+    if url[:5].lower() == "data:":
+        head, comma, data = url[5:].partition(",")
+        media_type, _, coding = head.rpartition(";")
+        if comma and coding.strip().lower() == "base64":
+            return {"type": "media", "media_type": media_type.lower() or "text/plain", "data": data}
+    return {"type": "media", "media_type": f"{kind}/*", "url": url}

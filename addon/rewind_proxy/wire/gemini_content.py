@@ -1,0 +1,159 @@
+"""The contents of a Gemini request: turns, their parts, and the ids that link calls to results."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from itertools import groupby
+
+from rewind_proxy.canonical.jcs import dumps
+from rewind_proxy.canonical.model import JsonObject, JsonValue, Role
+from rewind_proxy.wire.conversation import (
+    Conversation,
+    opaque,
+    text_parts,
+    tool_result,
+    with_rest,
+    wrapper_parts,
+)
+from rewind_proxy.wire.gemini_names import camel
+from rewind_proxy.wire.parameters import rename
+
+_ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "tool": "tool"}
+
+
+class LinkingIds:
+    """Linking ids of calls.
+
+    Gemini pairs a result that has none with the first call of its name that is still open; such calls get one
+    here, so that the pairing is the same as on the wires that always send ids.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: defaultdict[str, deque[str]] = defaultdict(deque)
+        self._answered: set[str] = set()
+        self._made = 0
+
+    def call(self, sent: JsonValue, name: str) -> str:
+        """The id of a call: the one sent, or one of our own."""
+        call_id = sent if isinstance(sent, str) else ""
+        if not call_id:
+            self._made += 1
+            call_id = f"gemini-call-{self._made}"
+        self._waiting[name].append(call_id)
+        return call_id
+
+    def result(self, sent: JsonValue, name: str) -> str:
+        """The id of the call that a result answers; `""` when there is none."""
+        call_id = sent if isinstance(sent, str) else ""
+        waiting = self._waiting[name]
+        while waiting and not call_id:
+            first = waiting.popleft()
+            call_id = "" if first in self._answered else first
+        self._answered.add(call_id)
+        return call_id
+
+
+def system_parts(value: JsonValue) -> list[JsonObject]:
+    """The parts of a `systemInstruction`."""
+    if isinstance(value, str):
+        return text_parts(value)
+    if not isinstance(value, dict):
+        return [opaque(value)]
+    ids = LinkingIds()
+    known = ["parts"]
+    if value.get("role") in ("user", "system"):  # it says nothing here: clients send either
+        known.append("role")
+    return [*_parts(value.get("parts"), ids), *wrapper_parts(value, *known)]
+
+
+def add_content(conversation: Conversation, content: JsonValue, ids: LinkingIds) -> None:
+    """Add one content: its function results as a turn of the tool, the rest as its role's."""
+    if isinstance(content, str):
+        conversation.add("user", text_parts(content))
+        return
+    name = content.get("role", "user") if isinstance(content, dict) else None
+    role = _ROLES.get(name) if isinstance(name, str) else None
+    if role is None or not isinstance(content, dict):
+        conversation.add("user", [opaque(content)])
+        return
+    parts = [*_parts(content.get("parts"), ids), *wrapper_parts(content, "role", "parts")]
+    if role == "assistant" or not parts:
+        conversation.add(role, parts)
+        return
+    for is_result, group in groupby(parts, key=lambda part: part["type"] == "tool_result"):
+        conversation.add("tool" if is_result else "user", group)
+
+
+def _parts(parts: JsonValue, ids: LinkingIds) -> Iterator[JsonObject]:
+    for part in parts if isinstance(parts, list) else [parts]:
+        if isinstance(part, dict):
+            yield from _part(camel(part), ids)
+        elif isinstance(part, str):
+            yield from text_parts(part)
+        elif part is not None:
+            yield opaque(part)
+
+
+def _part(part: JsonObject, ids: LinkingIds) -> list[JsonObject]:
+    if "thoughtSignature" in part:
+        part = rename(part, {"thoughtSignature": "signature"})
+    match part:
+        case {"functionCall": dict(call)}:
+            name = str(call.get("name") or "")
+            made: JsonObject = {
+                "type": "tool_call",
+                "id": ids.call(call.get("id"), name),
+                "name": name,
+                "arguments": call.get("args", {}),
+            }
+            with_rest(made, call, "id", "name", "args")
+            return [with_rest(made, part, "functionCall")]
+        case {"functionResponse": dict(response)}:
+            return [with_rest(_result(response, ids), part, "functionResponse")]
+        case {"text": str(text), "thought": True}:
+            return [with_rest({"type": "reasoning", "text": text}, part, "text", "thought")]
+        case {"text": str(text)}:
+            made = with_rest({"type": "text", "text": text}, part, "text")
+            return [] if not text and len(made) == 2 else [made]
+        case {"inlineData": dict(data)}:
+            return [with_rest(_media(data, "data", "data"), part, "inlineData")]
+        case {"fileData": dict(data)}:
+            return [with_rest(_media(data, "fileUri", "url"), part, "fileData")]
+    return [opaque(part)]
+
+
+def _media(data: JsonObject, own: str, neutral: str) -> JsonObject:
+    data = camel(data)
+    media_type = data.get("mimeType")
+    kind = media_type.lower() if isinstance(media_type, str) else "*/*"
+    return with_rest({"type": "media", "media_type": kind, neutral: data.get(own)}, data, "mimeType", own)
+
+
+def _result(response: JsonObject, ids: LinkingIds) -> JsonObject:
+    """A result; `output` and `result` hold it and `error` says that it failed, as Google documents them."""
+    name = str(response.get("name") or "")
+    value = response.get("response")
+    failed = False
+    match value:
+        case {"output": str(text), **rest} if not rest:
+            content = text_parts(text)
+        case {"result": str(text), **rest} if not rest:
+            content = text_parts(text)
+        case {"error": str(text), **rest} if not rest:
+            content, failed = text_parts(text), True
+        case {} if value:
+            content = text_parts(dumps(value).decode())
+        case str(text):
+            content = text_parts(text)
+        case _:
+            content = [opaque(value)] if value else []
+    inner = response.get("parts")
+    if inner is not None:
+        content.extend(_parts(inner, LinkingIds()))
+    result = tool_result(ids.result(response.get("id"), name), content)
+    if name:
+        result["name"] = name
+    if failed:
+        result["is_error"] = True
+    return with_rest(result, response, "id", "name", "response", "parts")

@@ -1,0 +1,20 @@
+"""What all tests share. `support` is importable because pytest puts this folder on the path."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from mitmproxy.certs import CertStore
+
+# The npm clients are installed by scripts/test-clients, which says where.
+collect_ignore = [] if "CLIENTS_FOLDER" in os.environ else ["clients_npm"]
+
+
+@pytest.fixture(scope="session")
+def confdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A CA for proxies that are started with mitmproxy's own command, made once."""
+    folder = tmp_path_factory.mktemp("confdir")
+    CertStore.from_store(folder, "mitmproxy", 2048)
+    return folder
