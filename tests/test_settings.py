@@ -35,7 +35,7 @@ SCALARS = {
     "exhausted": ("miss", "miss"),
     "match": ("exact", "exact"),
     "rebase": ("off", False),
-    "pace": ("0.5", 0.5),
+    "pace": ("Instant", "instant"),
     "socket": ("pass", "pass"),
     "record_errors": ("yes", True),
     "preset": ("codex", "codex"),
@@ -215,7 +215,6 @@ class TestSources:
         [
             ("tail_n = 3", "tail_n", 3),
             ("rebase = false", "rebase", False),
-            ("pace = 2", "pace", 2.0),
             ("max_body = 1000", "max_body", 1000),
             ("review_threshold = 1", "review_threshold", 1.0),
             ('[hosts]\n"A.Example" = "gemini"', "hosts", {"a.example": "gemini"}),
@@ -309,16 +308,17 @@ class TestSources:
         file = write_config(tmp_path, "tail_n = 1\nrebase = false")
         resolved = resolve(
             flags={"session": "s"},
-            options={"rewind_pace": "recorded"},
+            options={"rewind_repeat": "first"},
             environ={"CI": "1", "REWIND_TAIL_N": "2"},
             cwd=tmp_path,
         )
         told = {
-            name: resolved.sources[name] for name in ("session", "pace", "tail_n", "rebase", "mode", "match")
+            name: resolved.sources[name]
+            for name in ("session", "repeat", "tail_n", "rebase", "mode", "match")
         }
         assert told == {
             "session": "flag --session",
-            "pace": "option rewind_pace",
+            "repeat": "option rewind_repeat",
             "tail_n": "variable REWIND_TAIL_N",
             "rebase": str(file),
             "mode": "variable CI",
@@ -504,6 +504,9 @@ class TestBadValues:
                 '[{"name": "b", "pattern": "x"}, {"name": "b", "pattern": "y"}]',
                 "taken by an earlier",
             ),
+            ("PACE", "recorded", "not in this version; choose instant"),
+            ("PACE", "0.5", "not in this version; choose instant"),
+            ("SOCKET", "serve", "not in this version; choose fallback, pass"),
             ("FAULT", "turn=3:429", "not available in this version"),
             ("CASSETTES", "tapes", "not available in this version"),
         ],

@@ -212,7 +212,8 @@ class Engine:
         return Replay(reading, step, "exact", chosen, self.store.answer(chosen), "", headers)
 
     def _socket(self, reading: Reading, step: Step, mode: Mode) -> Decision:
-        if mode == "passthrough" or (mode != "replay" and not reading.endpoint.model_socket):
+        passes = not reading.endpoint.model_socket or self.settings.socket == "pass"
+        if mode == "passthrough" or (mode != "replay" and passes):
             return self._forward(reading, step, record=False)
         if reading.endpoint.model_socket:
             miss = Miss("This WebSocket is not recorded: send the request by POST instead.")
@@ -242,8 +243,7 @@ class Engine:
         return Forward(reading, step, cls, record, headers, after_replay)
 
     def _refuse(self, reading: Reading, step: Step, tier: Tier, status: int, miss: Miss) -> Refuse:
-        adapter = ADAPTERS[reading.endpoint.wire]
-        body = dumps(adapter.error(status, refusal_text(miss)))
+        body = dumps(ADAPTERS[reading.error_wire].error(status, refusal_text(miss)))
         headers = (*_refusal_headers(tier), *_step_headers(step, reading))
         return Refuse(reading, step, reading.endpoint.cls, tier, status, body, headers, miss)
 

@@ -180,12 +180,12 @@ FIELDS: tuple[Field, ...] = (
     Field("rebase", values.yes_or_no(), "Put this run's folders, ids and times into replayed answers."),
     Field(
         "pace",
-        values.word_or_factor("instant", "recorded"),
+        values.now_and_later(values.word_or_factor("instant", "recorded"), "instant"),
         "Pace of replayed answers: at once, as recorded, or a factor of the recorded times.",
     ),
     Field(
         "socket",
-        values.one_of("fallback", "serve", "pass"),
+        values.now_and_later(values.one_of("fallback", "serve", "pass"), "fallback", "pass"),
         "Model WebSockets: send the client back to POST (426), serve them, or pass them on.",
     ),
     Field("record_errors", values.yes_or_no(), "Keep whole error answers too, and replay them."),
@@ -198,8 +198,16 @@ FIELDS: tuple[Field, ...] = (
         "mask_flow", values.yes_or_no(), "Mask credentials of finished flows before other add-ons see them."
     ),
     Field("review_threshold", values.fraction(), "Similarity from which a recording is a review candidate."),
-    Field("fault", values.not_yet("faults on purpose are"), "Provider errors to make on purpose; not in this version."),
-    Field("cassettes", values.not_yet("a folder of text cassettes is"), "Folder of text cassettes; not in this version."),
+    Field(
+        "fault",
+        values.not_yet("faults on purpose are"),
+        "Provider errors to make on purpose; not in this version.",
+    ),
+    Field(
+        "cassettes",
+        values.not_yet("a folder of text cassettes is"),
+        "Folder of text cassettes; not in this version.",
+    ),
 )
 
 

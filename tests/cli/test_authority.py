@@ -237,6 +237,14 @@ def test_it_is_renewed_before_it_expires(left: timedelta, tmp_path: Path) -> Non
     assert renewed.expires > made.expires + timedelta(days=3000)
 
 
+def test_one_from_the_future_is_made_anew(tmp_path: Path) -> None:
+    """A machine whose clock was ahead, and was put right, has a CA that no client takes yet."""
+    made = ensure_ca(tmp_path / "ca", NAMES, NOW + timedelta(days=400))
+    with pytest.raises(CertificateError, match="valid from 2028-01-02"):
+        load_ca(made.confdir, NAMES, NOW)
+    assert ensure_ca(made.confdir, NAMES, NOW).fingerprint != made.fingerprint
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """The error says where and what to do, and is ours."""
     (tmp_path / "file").touch()

@@ -34,14 +34,18 @@ from rewind_proxy.wire.hosts import HostTable
 HOSTS = HostTable()
 
 
+@pytest.fixture(scope="module")
+def roots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of roots, so that the system need not have any."""
+    return ensure_ca(tmp_path_factory.mktemp("roots") / "ca", ["corp.example"]).ca_file
+
+
 @pytest.fixture(autouse=True)
-def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A clean environment with a bundle, an empty PATH and a data folder of its own, and a place for the
-    CA."""
+def environ(roots: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A clean environment: a bundle, an empty PATH, and a data folder of its own for the CA."""
     monkeypatch.setattr(
         authority, "__file__", str(tmp_path / "lib" / "rewind_proxy" / "cli" / "authority.py")
     )
-    roots = ensure_ca(tmp_path / "roots", ["corp.example"]).ca_file
     (tmp_path / "bin").mkdir()
     return {
         "PATH": str(tmp_path / "bin"),
@@ -167,7 +171,7 @@ def test_a_mitmproxy_that_was_not_tried_is_a_warning(
     version: str, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """11 and 12 are tried; another may work."""
-    monkeypatch.setattr(doctor, "version", lambda name: version)
+    monkeypatch.setattr(doctor, "version", lambda _: version)
     assert check_mitmproxy().status == status
 
 
@@ -248,8 +252,13 @@ def test_a_store_is_opened_and_counted(tmp_path: Path) -> None:
 
 
 def test_what_is_no_store_is_broken(tmp_path: Path) -> None:
-    """A file in its place, or another program's LMDB, is named."""
-    (tmp_path / "store").write_text("x")
+    """A file in its place, or a damaged one, is named."""
+    (tmp_path / "file").write_text("x")
+    assert statuses(check_store(tmp_path / "file"))["store"] == "fail"
+    with Store.open(tmp_path / "store", settings_digest="ab" * 8):
+        pass
+    for path in (tmp_path / "store").rglob("data.mdb"):
+        path.write_bytes(b"x" * 8192)
     assert statuses(check_store(tmp_path / "store"))["store"] == "fail"
 
 
@@ -269,7 +278,7 @@ def test_little_room_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_place_that_cannot_be_written_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replay works there."""
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
     assert check_file_system(tmp_path).status == "warn"
 
 

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,7 @@ from support.runs import Place, Run, rewind_run
 
 HERE = Path(__file__).parent
 CLIENT_ENV = HERE.parent.parent / "scripts" / "client-env"
-KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
-SDKS = ("openai", "anthropic", "gemini")
+KEYS = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "no-key-at-all")
 CASES = {
     "openai": (
         "chat_whole chat_stream chat_stream_helper chat_tool chat_tool_stream responses_whole "
@@ -49,27 +50,34 @@ def interpreter() -> Path:
     return Path(made.stdout.strip())
 
 
-@pytest.fixture(scope="module", params=SDKS)
+@pytest.fixture(scope="module")
+def sessions(interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Session]:
+    """The session of an SDK, made when it is first asked for."""
+
+    @cache
+    def session_of(sdk: str) -> Session:
+        folder = tmp_path_factory.mktemp(sdk)
+        store = folder / "store"
+        argv = [interpreter, HERE / f"ask_{sdk}.py"]
+        first, second = Place.make(folder / "first"), Place.make(folder / "second")
+        with FakeProvider() as provider:
+            recorded = rewind_run(argv, first, mode="record", store=store, provider=provider, variables=KEYS)
+        asked = len(provider.requests)
+        replayed = rewind_run(argv, second, mode="replay", store=store, provider=provider, variables=KEYS)
+        assert provider.failures == ()
+        return Session(recorded, replayed, provider, asked, store)
+
+    return session_of
+
+
+@pytest.fixture(params=CASES)
 def sdk(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="module")
-def session(sdk: str, interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> Session:
-    folder = tmp_path_factory.mktemp(sdk)
-    store = folder / "store"
-    argv = [interpreter, HERE / f"ask_{sdk}.py"]
-    keys = dict.fromkeys(KEYS, "no-key-at-all")
-    with FakeProvider() as provider:
-        recorded = rewind_run(
-            argv, Place.make(folder / "first"), mode="record", store=store, provider=provider, variables=keys
-        )
-    asked = len(provider.requests)
-    replayed = rewind_run(
-        argv, Place.make(folder / "second"), mode="replay", store=store, provider=provider, variables=keys
-    )
-    assert provider.failures == ()
-    return Session(recorded, replayed, provider, asked, store)
+@pytest.fixture
+def session(sdk: str, sessions: Callable[[str], Session]) -> Session:
+    return sessions(sdk)
 
 
 def test_every_call_is_recorded(session: Session) -> None:
@@ -85,8 +93,9 @@ def test_every_call_is_recorded(session: Session) -> None:
 )
 def test_the_sdk_returns_what_it_returned(session: Session, case: str) -> None:
     """The SDK's typed values are equal in every member: text, calls, usage, ids, each event of a stream."""
-    first = json.loads(session.recorded.finished.stdout)
-    second = json.loads(session.replayed.finished.stdout)
+    first, second = session.recorded.finished.json, session.replayed.finished.json
+    assert isinstance(first, dict)
+    assert isinstance(second, dict)
     assert first[case]
     assert second[case] == first[case]
 
@@ -115,7 +124,7 @@ def test_a_refused_prompt_raises_once(session: Session, sdk: str, interpreter: P
         mode="replay",
         store=session.store,
         provider=session.provider,
-        variables=dict.fromkeys(KEYS, "no-key-at-all"),
+        variables=KEYS,
     )
     raised = json.loads(run.finished.stdout)["refused"]
     assert (raised["error"], raised["status"]) == (BAD_REQUEST[sdk], 400)

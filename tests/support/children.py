@@ -38,8 +38,11 @@ class Finished:
 
     @property
     def json(self) -> JsonValue:
-        """What it printed, as JSON."""
-        value: JsonValue = json.loads(self.stdout)
+        """What it printed, as JSON. Fails with all that it printed when that is none."""
+        try:
+            value: JsonValue = json.loads(self.stdout)
+        except ValueError:
+            raise AssertionError(f"status {self.status}, not JSON:\n{self.output}") from None
         return value
 
 

@@ -29,10 +29,17 @@ def test_known_hosts(host: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    """openai.com platform.openai.com azure.com notapi.openai.com api.openai.com.evil.example evilchatgpt.com
-    github.com api.github.com claude.ai x.y.dashscope.aliyuncs.com api.a.b.githubcopilot.com
-    bedrock.eu-west-1.amazonaws.com bedrock-runtime.amazonaws.com localhost 127.0.0.1 googleapis.com""".split()
-    + ["", ".", "::1", "api.openai.com:443"],
+    [
+        *"""openai.com platform.openai.com azure.com notapi.openai.com api.openai.com.evil.example
+    evilchatgpt.com github.com api.github.com claude.ai x.y.dashscope.aliyuncs.com
+    api.a.b.githubcopilot.com
+    bedrock.eu-west-1.amazonaws.com bedrock-runtime.amazonaws.com localhost 127.0.0.1 googleapis.com
+    """.split(),
+        "",
+        ".",
+        "::1",
+        "api.openai.com:443",
+    ],
 )
 def test_unknown_hosts(host: str) -> None:
     """Whatever is not in the table is unknown."""
@@ -182,7 +189,7 @@ def at(method: str, url: str, *, upgrade: bool = False) -> Endpoint:
     ],
 )
 def test_model_endpoints(url: str, wire: Wire, operation: Operation) -> None:
-    """A POST to a model endpoint is `model` in its wire, and so is one that nobody listed, through generic."""
+    """A POST to a model endpoint is `model` in its wire, and one that nobody listed is so through generic."""
     assert at("POST", url) == Endpoint("model", wire, operation)
 
 

@@ -6,11 +6,8 @@ so that a live request and its stored copy are the same from there on.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.cache import TextCache
@@ -24,9 +21,11 @@ from rewind_proxy.canonical.model import (
     Target,
     Volatile,
 )
-from rewind_proxy.canonical.pointer import ROOT, Pointer
+from rewind_proxy.canonical.pointer import ROOT
 from rewind_proxy.canonical.roots import Found, Root, discover, find_roots
-from rewind_proxy.canonical.scrub import LINKING_ID, PLACE_OF_ROLE, Numbering, Place, Scrubber, Slot
+from rewind_proxy.canonical.scrub import LINKING_ID, Numbering, Scrubber, Slot
+from rewind_proxy.canonical.volatile import kept_members, without_volatile
+from rewind_proxy.canonical.walk import MediaDigests, Walk
 
 HASH_VERSION = 1
 """Raised whenever a request could get another normalised fingerprint than before."""
@@ -35,12 +34,6 @@ _EXACT = b"rewind-exact/1\0"
 _OPAQUE = b"rewind-opaque/1\0"
 _NORM = b"rewind-norm/1\0"
 
-# Members that are never scanned for noise: references are meaning (DESIGN §5), signatures are bytes.
-_UNSCANNED = frozenset(
-    ["signature", "thoughtSignature", "encrypted_content", "previous_response_id", "file_id", "cachedContent"]
-)
-# Members of a part, and parameters, that name something.
-_NAMES = frozenset(["type", "name", "container", "conversation"])
 # Options that go with a parameter of the ignore list.
 _GOES_WITH = {"stream": ("stream_options",)}
 
@@ -94,16 +87,16 @@ class Normaliser:
         self.settings = settings
         self._scrubber = Scrubber(settings)
         self._found: TextCache[str, Found] = TextCache()
-        self._media: TextCache[str, str] = TextCache()
+        self._media = MediaDigests()
 
     def normalise(self, request: CanonicalRequest, host: str, volatile: Volatile) -> Normalised:
         """The normalised fingerprint of a redacted canonical request, and what was taken out on the way."""
-        messages = [kept for message in _without_volatile(request, volatile) if (kept := message).parts]
+        messages = list(without_volatile(request, volatile))
         roots = self._roots(messages)
         numbering = Numbering()
         leading = messages[0] if messages and messages[0].role == "system" else None
         rest = self._tail(messages[1:] if leading else messages)
-        scrub = _Walk(self, numbering, roots)
+        scrub = Walk(self._scrubber, self._media, numbering, roots)
 
         messages_at, tools_at = ROOT.member("messages"), ROOT.member("tools")
         shown: list[JsonValue] = []
@@ -111,7 +104,9 @@ class Normaliser:
             shown.append(scrub.message(leading, messages_at.item(0)))
         tools = [
             scrub.value(tool, "tools", "tools", tools_at.item(index))
-            for index, tool in enumerate(sorted(request.tools, key=_tool_order))
+            for index, tool in enumerate(
+                sorted((kept_members(tool, volatile) for tool in request.tools), key=_tool_order)
+            )
         ]
         head: JsonObject = {
             "operation": request.operation,
@@ -173,14 +168,21 @@ class Normaliser:
     def _params(
         self, request: CanonicalRequest, host: str, volatile: Volatile
     ) -> tuple[JsonObject, JsonObject]:
-        params: JsonObject = {"host": host, "wire": request.wire}
-        params |= {
+        params: JsonObject = {
             name: value
             for name, value in request.params.items()
             if value is not None and name not in volatile.params
         }
+        # Of the request, not of its body: a body may have a `host` of its own, and that counts.
+        params |= {
+            f"⟨{name}⟩": value
+            for name, value in (("host", host), ("wire", request.wire))
+            if name not in self.settings.ignore
+        }
         ignored: JsonObject = {}
         for name in self.settings.ignore:
+            if name in ("host", "wire"):
+                continue
             if name == "model" and request.operation != "generate":
                 continue  # another model's vectors or counts are another answer
             for each in (name, *_GOES_WITH.get(name, ())):
@@ -188,155 +190,7 @@ class Normaliser:
                     ignored[each] = params.pop(each)
         return params, ignored
 
-    def media_digest(self, data: str) -> str | None:
-        """sha256 of the decoded bytes of a base64 text, or None when it is not base64."""
-        digest = self._media.get(data)
-        if digest is None:
-            try:
-                raw = base64.b64decode(data + "=" * (-len(data) % 4), validate=True)
-            except (binascii.Error, ValueError):
-                return None
-            digest = hashlib.sha256(raw).hexdigest()
-            self._media.put(data, digest, len(data))
-        return digest
-
-    def render(
-        self, text: str, member: str, place: Place, roots: tuple[Root, ...], at: Pointer, numbering: Numbering
-    ) -> str:
-        """A text leaf with its noise replaced by placeholders."""
-        return numbering.render(self._scrubber.leaf(text, member, place, roots), at)
-
-
-def _without_volatile(request: CanonicalRequest, volatile: Volatile) -> Iterator[Message]:
-    """Step 1: messages without what means nothing, emptied parts included; nulls go too (step 6)."""
-    leading = True
-    for message in request.messages:
-        system = leading and message.role == "system"
-        leading = False
-        parts: list[JsonObject] = []
-        for part in message.parts:
-            kept: JsonObject = {
-                name: value
-                for name, value in part.items()
-                if value is not None and name not in volatile.members
-            }
-            if kept.get("type") == "opaque" and isinstance(inner := kept.get("value"), dict):
-                kept["value"] = {
-                    name: value
-                    for name, value in inner.items()
-                    if value is not None and name not in volatile.members
-                }
-                if not kept["value"]:
-                    continue
-            if (
-                system
-                and isinstance(text := kept.get("text"), str)
-                and text.startswith(volatile.system_prefixes)
-            ):
-                _, _, text = text.partition("\n")
-                if not text.strip():
-                    continue
-                kept["text"] = text
-            parts.append(kept)
-        yield Message(message.role, tuple(parts))
-
 
 def _tool_order(tool: JsonObject) -> tuple[str, bytes]:
     name = tool.get("name")
     return (name if isinstance(name, str) else str(tool.get("type", "")), dumps(tool))
-
-
-class _Walk:
-    """Steps 4, 5 and 10 over one request: media to digests, text to placeholders, in canonical order."""
-
-    __slots__ = ("_calls", "_normaliser", "_numbering", "_roots")
-
-    def __init__(self, normaliser: Normaliser, numbering: Numbering, roots: tuple[Root, ...]) -> None:
-        self._normaliser = normaliser
-        self._numbering = numbering
-        self._roots = roots
-        self._calls: list[tuple[str, str]] = []
-        """(name, stand-in id) of calls sent without an id, not yet answered (Gemini)."""
-
-    def message(self, message: Message, at: Pointer) -> JsonObject:
-        place = PLACE_OF_ROLE[message.role]
-        parts = at.member("parts")
-        return {
-            "role": message.role,
-            "parts": [self.part(part, place, parts.item(index)) for index, part in enumerate(message.parts)],
-        }
-
-    def part(self, part: JsonObject, place: Place, at: Pointer) -> JsonObject:
-        if part.get("type") not in ("tool_call", "tool_result"):
-            return self.named(part, place, at)
-        shown = self.named({name: value for name, value in part.items() if name != "id"}, place, at)
-        shown["id"] = self._linking_id(part, at)
-        return shown
-
-    def named(self, value: JsonObject, place: Place, at: Pointer) -> JsonObject:
-        """An envelope object of ours: members that name something are left as they are."""
-        if value.get("type") == "media":
-            value = self._media(value)
-        return {
-            name: value[name] if name in _NAMES else self.value(value[name], name, place, at.member(name))
-            for name in in_order(value)
-        }
-
-    def value(self, value: JsonValue, member: str, place: Place, at: Pointer) -> JsonValue:
-        """`value` with its text leaves scrubbed, in canonical order, so that equal JSON is numbered alike."""
-        if isinstance(value, str):
-            if member in _UNSCANNED:
-                return value
-            return self._normaliser.render(value, member, place, self._roots, at, self._numbering)
-        if isinstance(value, dict):
-            if value.get("type") == "media":
-                value = self._media(value)
-            return {name: self.value(value[name], name, place, at.member(name)) for name in in_order(value)}
-        if isinstance(value, list):
-            return [self.value(item, member, place, at.item(index)) for index, item in enumerate(value)]
-        return value
-
-    def _linking_id(self, part: JsonObject, at: Pointer) -> str:
-        raw = part.get("id")
-        if isinstance(raw, str) and raw:
-            return self._numbering.take(LINKING_ID, "id", raw, at.member("id"))
-        # Gemini pairs calls and results by name and order when it sends no id.
-        name = str(part.get("name", ""))
-        if part["type"] == "tool_call":
-            stand_in = f"⟨{len(self._calls)}⟩{name}"
-            self._calls.append((name, stand_in))
-        else:
-            waiting = next((call for call in self._calls if call[0] == name), None)
-            if waiting:
-                self._calls.remove(waiting)
-            stand_in = waiting[1] if waiting else f"⟨unpaired⟩{name}"
-        return self._numbering.placeholder("id", stand_in)
-
-    def _media(self, part: JsonObject) -> JsonObject:
-        """Steps 0 and 4: text in base64 is read as text, other media become the digest of their bytes."""
-        data, url = part.get("data"), part.get("url")
-        media_type = part.get("media_type")
-        shown = dict(part)
-        if isinstance(url, str) and url.startswith("data:") and ";base64," in url[:200]:
-            prefix, _, data = url.partition(";base64,")
-            media_type = prefix.removeprefix("data:").partition(";")[0]
-            del shown["url"]
-            shown["media_type"] = media_type
-        digest = self._normaliser.media_digest(data) if isinstance(data, str) else None
-        if digest is None or not isinstance(data, str):
-            return shown
-        shown["data"] = f"sha256:{digest}"
-        if isinstance(media_type, str) and media_type.startswith("text/"):
-            with suppress(UnicodeDecodeError):  # not text after all: its digest says what it is
-                shown["data"] = base64.b64decode(data + "=" * (-len(data) % 4)).decode("utf-8")
-        return shown
-
-
-def in_order(members: JsonObject) -> list[str]:
-    """Member names in JCS order: by UTF-16 code units (RFC 8785 §3.2.3)."""
-    names = list(members)
-    if all(map(str.isascii, names)):
-        names.sort()
-    else:
-        names.sort(key=lambda name: name.encode("utf-16-be", "surrogatepass"))
-    return names

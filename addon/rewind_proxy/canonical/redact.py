@@ -34,7 +34,7 @@ from rewind_proxy.canonical.redact_auth import (
     strip_query,
 )
 from rewind_proxy.canonical.redact_engine import BUILT_IN_RULES, PATTERN, RuleEngine, compile_pattern
-from rewind_proxy.canonical.redact_places import NameKind, name_kind
+from rewind_proxy.canonical.redact_places import NameKind
 from rewind_proxy.canonical.redact_rules import MARK
 from rewind_proxy.canonical.redact_walk import Hit, json_in, redact_json, redact_tree
 from rewind_proxy.errors import SettingsError
@@ -146,7 +146,7 @@ class Redactor:
     def query(self, pairs: Sequence[tuple[str, str]]) -> Pairs:
         """Decoded query pairs: a credential parameter's value is replaced, others are redacted as text."""
         return tuple(
-            (name, MARK if value and is_credential_parameter(name) else self._leaf(value, name_kind(name))[0])
+            (name, MARK if value and is_credential_parameter(name) else self.text(value))
             for name, value in pairs
         )
 

@@ -2,8 +2,8 @@
 
 Values are judged by shape, because code is full of such names: `token = os.environ["TOKEN"]`,
 `max_tokens: 100` and `password: string` stay. In text that is itself escaped JSON a quote can have up to
-fifteen backslashes before it (four levels of JSON in strings); neither quotes nor backslashes are ever part of
-a match. A value may already be partly `[REDACTED]`: the rest goes with it.
+fifteen backslashes before it (four levels of JSON in strings); neither quotes nor backslashes are ever part
+of a match. A value may already be partly `[REDACTED]`: the rest goes with it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ SCHEME = r"(?:bearer|basic|token|apikey|api-key|key|negotiate|digest|ntlm|bot|sp
 """Schemes of an Authorization header, in lower case."""
 
 _REFERENCE = re.compile(
-    r"""\$(?:[{(]|[a-z_]\w*\Z) | [<{] | %[a-z({] | \*+\Z | (?:~|\.{1,2})/ | !(?:ref|sub|getatt|vault|secret|env)\b
-    | (?:os|process|import\.meta|env|environ|secrets|vars?|local|module|data|self|this|config|settings|args|ctx
-        |options|props|request|req|app)\b[.\[(]
+    r"""\$(?:[{(]|[a-z_]\w*\Z) | [<{] | %[a-z({] | \*+\Z | (?:~|\.{1,2})/
+    | !(?:ref|sub|getatt|vault|secret|env)\b
+    | (?:os|process|import\.meta|env|environ|secrets|vars?|local|module|data|self|this|config|settings|args
+        |ctx|options|props|request|req|app)\b[.\[(]
     | your[-_ ] | x{4,} | (?:null|none|true|false|undefined)\Z""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -95,7 +96,10 @@ def _not_after(words: list[str], last: str) -> str:
     return "".join(f"(?<!{re.escape(word + joint + last)})" for word in words for joint in _JOINTS)
 
 
-_SUFFIX = r"(?:[_-]?(?:[0-9]{1,2}|prod|production|dev|test|live|staging|main|primary|secondary|old|new|value|b64|base64))?"
+_SUFFIX = (
+    r"(?:[_-]?(?:[0-9]{1,2}|prod|production|dev|test|live|staging|main|primary|secondary|old|new|value|b64"
+    r"|base64))?"
+)
 
 _SECRET_NAMES = tuple(
     # Each pattern starts with a rare part of the word: `re` searches for a leading literal.
@@ -107,7 +111,11 @@ _SECRET_NAMES = tuple(
     )
 )
 _PASSWORD_NAMES = tuple(
-    re.compile(head + _SUFFIX) for head in (r"ssw(?<=passw)(?:or)?d", r"pwd", r"ssphrase(?<=passphrase)")
+    re.compile(head + _SUFFIX)
+    for head in (
+        r"pass(?:w(?:or)?d|phrase|(?<=[_-]pass))",
+        r"pwd(?:(?<=[;_-]pwd)|(?<=dbpwd))",  # but PWD and OLDPWD are folders
+    )
 )
 _OPERATOR = re.compile(
     rf"""(?:{QUOTE}?\]?[ \t]{{0,8}}

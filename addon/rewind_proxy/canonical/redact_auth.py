@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote_plus
 
-from rewind_proxy.canonical.redact_context import MARK
+from rewind_proxy.canonical.redact_rules import MARK
 
 AUTH_HEADERS = frozenset(
     "authorization proxy-authorization x-api-key api-key x-goog-api-key x-goog-iam-authorization-token "
@@ -29,10 +29,11 @@ AUTH_ENDINGS = (
 )
 
 CREDENTIAL_PARAMETERS = frozenset(
-    "key api_key apikey api-key x-api-key x-goog-api-key access_token accesstoken access-token token auth auth_token "
-    "authtoken oauth_token id_token refresh_token authorization bearer_token sig signature x-amz-signature "
-    "x-amz-credential x-amz-security-token x-goog-signature x-goog-credential client_secret secret password passwd "
-    "subscription-key ocp-apim-subscription-key session_token sessiontoken code_verifier".split()
+    "key api_key apikey api-key x-api-key x-goog-api-key access_token accesstoken access-token token auth "
+    "auth_token authtoken oauth_token id_token refresh_token authorization bearer_token sig signature "
+    "x-amz-signature x-amz-credential x-amz-security-token x-goog-signature x-goog-credential client_secret "
+    "secret password passwd subscription-key ocp-apim-subscription-key session_token sessiontoken "
+    "code_verifier".split()
 )
 """Names of query parameters whose value is a credential, in lower case."""
 
@@ -62,7 +63,7 @@ def auth_values(headers: Iterable[tuple[str, str]]) -> frozenset[str]:
         if not is_auth_header(name):
             continue
         if name.strip().lower().endswith("cookie"):
-            # A Set-Cookie line has one pair and then attributes (RFC 6265 §4.1); a Cookie line has only pairs.
+            # A Set-Cookie line has one pair, then attributes (RFC 6265 §4.1); a Cookie line has only pairs.
             pairs = value.split(";")[: 1 if "set-" in name.lower() else None]
             values.update(pair.partition("=")[2].strip(' "') for pair in pairs)
             continue

@@ -81,54 +81,58 @@ def cookies(text: str, lowered: str) -> Iterator[Span]:
 
 # URLs ---------------------------------------------------------------------------------------------------
 
-_USERINFO = re.compile(
-    rf"""://(?:[^\s/?\#@:"'`<>\\]{{0,128}}:(?P<password>(?:{MARK_PATTERN}|[^\s/?\#"'`<>\\]){{1,256}})@
-    |(?P<user>[A-Za-z0-9_~.%-]{{20,256}})@)""",
+_URL = re.compile(
+    rf"""://(?:
+      [^\s/?\#@:"'`<>\\]{{0,128}}:(?P<password>(?:{MARK_PATTERN}|[^\s/?\#"'`<>\\]){{1,256}})@
+    | (?P<user>[A-Za-z0-9_~.%-]{{20,256}})@
+    | hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/(?P<slack>[A-Za-z0-9_/-]{{20,512}})
+    | (?:\w{{1,20}}\.)?discord(?:app)?\.com/api/(?:v[0-9]{{1,2}}/)?
+        webhooks/[0-9]{{15,22}}/(?P<discord>[\w-]{{30,200}})
+    )""",
     re.VERBOSE,
 )
 _PARAMETER = re.compile(
-    r"""[?&;](?P<name>key|api[_-]?key|access[_-]?token|refresh[_-]?token|id_token|auth[_-]?token|token|auth|sig|signature
-    |x-(?:amz|goog)-(?:signature|credential)|x-amz-security-token|client[_-]?secret|password|secret|code)=""",
+    r"""(?:amp;)?(?P<name>key|api[_-]?key|access[_-]?token|refresh[_-]?token|id_token|auth[_-]?token|token|auth
+    |sig|signature|x-(?:amz|goog)-(?:signature|credential)|x-amz-security-token|client[_-]?secret|password|secret
+    |code)=""",
     re.VERBOSE,
 )
-_SURE = frozenset({"key", "token", "auth", "sig", "signature", "secret", "code"})
+_VAGUE = frozenset({"key", "token", "auth", "sig", "signature", "secret", "code"})
 _PARAMETER_VALUE = re.compile(rf"""(?:{MARK_PATTERN}|[^\s&;"'`<>\\#|)\]]){{1,{JUDGED}}}""")
 _PARAMETER_REST = re.compile(rf"""(?:{MARK_PATTERN}|[^\s&;"'`<>\\#|)\]])*+""")
-_HOOK = re.compile(
-    r"hooks(?:\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/|/[0-9]{15,22}/)(?P<path>[A-Za-z0-9_/-]{20,512})"
-)
 
 
-def url_passwords(text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG001  # one signature for all rules
-    """`scheme://user:password@host`; a lone user that is a token."""
-    for found in _USERINFO.finditer(text):
-        password = found["password"]
-        if password is None:
-            if looks_secret(found["user"], quoted=False):
-                yield found.span("user")
-        elif not is_reference(password):
-            yield found.span("password")
+def url_secrets(text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG001  # one signature for all rules
+    """`scheme://user:password@host`; a lone user that is a token; the secret path of a webhook."""
+    for found in _URL.finditer(text):
+        kind = found.lastgroup or ""
+        value = found[kind]
+        if kind in ("slack", "discord") or (
+            not is_reference(value) if kind == "password" else looks_secret(value, quoted=False)
+        ):
+            yield found.span(kind)
 
 
 def url_parameters(text: str, lowered: str) -> Iterator[Span]:
     """`?key=…`, `&sig=…`, `&X-Amz-Signature=…`."""
-    position = 0
-    while (found := _PARAMETER.search(lowered, position)) is not None:
-        position = start = found.end()
-        value = _PARAMETER_VALUE.match(text, start)
-        if value is None or is_reference(value[0]):
-            continue
-        least = 16 if found["name"] in _SURE else 6
-        if MARK in value[0] or (len(value[0]) >= least and not value[0].isalpha()):
-            position = _PARAMETER_REST.match(text, value.end()).end()  # type: ignore[union-attr]
-            yield start, position
+    for separator in "?&":
+        at = text.find(separator)
+        while at >= 0:
+            span = _parameter(text, lowered, at + 1)
+            if span is not None:
+                yield span
+            at = text.find(separator, span[1] if span else at + 1)
 
 
-def webhooks(text: str, lowered: str) -> Iterator[Span]:
-    """The secret path of a Slack or Discord webhook."""
-    for found in _HOOK.finditer(lowered):
-        if "hooks.slack" in found[0] or text.rfind("discord", max(0, found.start() - 40), found.start()) >= 0:
-            yield found.span("path")
+def _parameter(text: str, lowered: str, at: int) -> Span | None:
+    found = _PARAMETER.match(lowered, at)
+    value = _PARAMETER_VALUE.match(text, found.end()) if found else None
+    if found is None or value is None or is_reference(value[0]):
+        return None
+    least = 16 if found["name"] in _VAGUE else 6
+    if MARK not in value[0] and (len(value[0]) < least or value[0].isalpha()):
+        return None
+    return value.start(), _PARAMETER_REST.match(text, value.end()).end()  # type: ignore[union-attr]
 
 
 # Key blocks ---------------------------------------------------------------------------------------------
@@ -166,20 +170,12 @@ class ContextRule:
 
 
 CONTEXT_RULES: tuple[ContextRule, ...] = (
-    ContextRule("RW302", "private-key", ("-----begin ",), private_keys),
-    ContextRule("RW303", "authorization-header", ("authorization",), authorization_headers),
+    ContextRule("RW302", "private-key", ("ke",), private_keys),
+    ContextRule("RW303", "authorization-header", ("auth",), authorization_headers),
     ContextRule("RW304", "bearer-token", ("bearer",), bearer_tokens),
-    ContextRule(
-        "RW305", "secret-assignment", ("key", "token", "cret", "credential", "auth"), assigned_secrets
-    ),
-    ContextRule("RW306", "password-assignment", ("passw", "pwd", "passphrase"), assigned_passwords),
-    ContextRule("RW307", "url-password", ("://",), url_passwords),
-    ContextRule(
-        "RW308",
-        "url-parameter",
-        ("key=", "token=", "auth=", "sig=", "signature=", "credential=", "secret=", "password=", "code="),
-        url_parameters,
-    ),
-    ContextRule("RW309", "webhook", ("hooks",), webhooks),
-    ContextRule("RW311", "cookie-header", ("cookie",), cookies),
+    ContextRule("RW305", "secret-assignment", ("ke", "cre", "auth"), assigned_secrets),
+    ContextRule("RW306", "password-assignment", ("pass", "pwd"), assigned_passwords),
+    ContextRule("RW307", "url-secret", ("://",), url_secrets),
+    ContextRule("RW308", "url-parameter", ("?", "&"), url_parameters),
+    ContextRule("RW309", "cookie-header", ("cookie",), cookies),
 )

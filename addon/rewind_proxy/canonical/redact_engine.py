@@ -16,7 +16,15 @@ from dataclasses import dataclass
 from rewind_proxy.canonical.redact_assign import member_value
 from rewind_proxy.canonical.redact_context import CONTEXT_RULES, ContextRule
 from rewind_proxy.canonical.redact_places import NameKind
-from rewind_proxy.canonical.redact_rules import MARK, RUN_CLASS, RUN_LENGTH, TOKEN_RULES, Span, TokenRule
+from rewind_proxy.canonical.redact_rules import (
+    MARK,
+    RUN_CLASS,
+    RUN_LEAD,
+    RUN_LENGTH,
+    TOKEN_RULES,
+    Span,
+    TokenRule,
+)
 from rewind_proxy.canonical.redact_walk import Hit, json_in, redact_json
 from rewind_proxy.errors import SettingsError, StoreVersionError
 
@@ -24,6 +32,7 @@ PATTERN = "pattern:"
 MEMBER_RULE = "RW310"
 _SHORTEST = 6
 _PASSES = 64
+_CHOICES = 1000
 _CACHED_CHARACTERS = 4_000_000
 
 _SHAPE = bytes(ord("a") if byte in RUN_CLASS else ord(" ") for byte in range(256))
@@ -55,9 +64,7 @@ class _MemberRule:
     version: int = 1
 
 
-_MEMBERS = _MemberRule(
-    MEMBER_RULE, ("key", "token", "cret", "credential", "auth", "passw", "passphrase", "pwd", "cookie")
-)
+_MEMBERS = _MemberRule(MEMBER_RULE, ("ke", "cre", "auth", "pass", "pwd", "cookie"))
 _BuiltIn = TokenRule | ContextRule | _MemberRule
 _IN_ORDER: tuple[_BuiltIn, ...] = (*TOKEN_RULES, *CONTEXT_RULES, _MEMBERS)
 _Rule = _BuiltIn | _PatternRule
@@ -104,7 +111,7 @@ class RuleEngine:
     def __init__(self, rules: tuple[str, ...]) -> None:
         self._rules = _load(rules)
         self._always = 0
-        self._literals: dict[bytes, int] = {}
+        self._literals: dict[str, int] = {}
         self._words: dict[str, int] = {}
         for index, rule in enumerate(self._rules):
             bit = 1 << index
@@ -121,6 +128,7 @@ class RuleEngine:
         self._members = sum(1 << i for i, rule in enumerate(self._rules) if isinstance(rule, _MemberRule))
         self._cache: OrderedDict[tuple[str, NameKind], _Found | None] = OrderedDict()
         self._cached = 0
+        self._choices: dict[int, tuple[_Rule, ...]] = {}
         self._lock = threading.Lock()
 
     def settle(self, text: str, kind: NameKind) -> _Found:
@@ -156,7 +164,7 @@ class RuleEngine:
         document = json_in(text)
         if document is not None:
             return redact_json(text, document, self.settle)
-        rules = [rule for index, rule in enumerate(self._rules) if active >> index & 1]
+        rules = self._chosen(active)
         passes = [0] * len(rules)
         hits: dict[str, None] = {}
         lowered = _lower(text)
@@ -183,6 +191,14 @@ class RuleEngine:
             index = 0
         return text, tuple((rule_id, "") for rule_id in hits)
 
+    def _chosen(self, active: int) -> tuple[_Rule, ...]:
+        chosen = self._choices.get(active)
+        if chosen is None:
+            chosen = tuple(rule for index, rule in enumerate(self._rules) if active >> index & 1)
+            if len(self._choices) < _CHOICES:
+                self._choices[active] = chosen
+        return chosen
+
     def _active(self, text: str, kind: NameKind) -> int:
         """The rules that can match in `text`, as bits."""
         active = self._always | (self._members if kind else 0)
@@ -207,7 +223,7 @@ def _lower(text: str) -> str:
     return text.lower() if text.isascii() else text.replace("\u0130", "i").lower()
 
 
-def _runs(text: str) -> bytes:
+def _runs(text: str) -> str:
     """The runs of token characters that are long enough to hold a credential."""
     data = text.encode("utf-8", "surrogatepass")
     shape = data.translate(_SHAPE)
@@ -216,11 +232,10 @@ def _runs(text: str) -> bytes:
     while start >= 0:
         end = shape.find(b" ", start + RUN_LENGTH)
         if end < 0:
-            runs.append(data[start:])
-            break
-        runs.append(data[start:end])
+            end = len(data)
+        runs.append(data[max(0, start - RUN_LEAD) : end])
         start = shape.find(_RUN, end)
-    return b" ".join(runs)
+    return b" ".join(runs).decode("latin-1")
 
 
 def _apply(rule: _Rule, text: str, lowered: str, kind: NameKind) -> str:

@@ -18,8 +18,9 @@ NameKind = Literal["authorization", "password", "key", "token", ""]
 """What a member's name says of its value; empty when it says nothing."""
 
 ID_MEMBERS = frozenset(
-    "id call_id tool_use_id tool_call_id item_id previous_response_id response_id previous_message_id message_id "
-    "file_id file_ids vector_store_id container container_id conversation conversation_id thread_id run_id "
+    "id call_id tool_use_id tool_call_id item_id previous_response_id response_id previous_message_id "
+    "message_id file_id file_ids vector_store_id container container_id conversation conversation_id "
+    "thread_id run_id "
     "assistant_id cachedContent cached_content approval_request_id batch_id trace_id".split()
 )
 SIGNED_MEMBERS = frozenset(
@@ -36,10 +37,11 @@ MEDIA_MEMBERS = frozenset({"data", "bytes", "file_data", "fileData", "b64_json",
 _AUTHORIZATION = frozenset({"authorization", "proxyauthorization", "authorizationtoken"})
 _PASSWORDS = ("password", "passwd", "passphrase", "pwd")
 _KEYS = (
-    "apikey secretkey accesskey secretaccesskey privatekey accountkey authkey encryptionkey signingkey masterkey "
-    "storagekey sharedkey sharedaccesskey subscriptionkey servicekey serverkey clientsecret appsecret "
-    "consumersecret webhooksecret signingsecret accesstoken refreshtoken authtoken authorizationtoken bearertoken "
-    "sessiontoken securitytoken apitoken idtoken privatetoken oauthtoken servicetoken bottoken"
+    "apikey secretkey accesskey secretaccesskey privatekey accountkey authkey encryptionkey signingkey "
+    "masterkey storagekey sharedkey sharedaccesskey subscriptionkey servicekey serverkey clientsecret "
+    "appsecret consumersecret webhooksecret signingsecret accesstoken refreshtoken authtoken "
+    "authorizationtoken bearertoken sessiontoken securitytoken apitoken idtoken privatetoken oauthtoken "
+    "servicetoken bottoken"
 ).split()
 _COOKIES = frozenset({"cookie", "setcookie", "cookies"})
 _LOOSE = ("token", "secret", "auth", "credential", "credentials", "secretvalue")
@@ -132,7 +134,7 @@ def is_textual(kind: str) -> bool:
 
 
 def decoded_text(data: str) -> str | None:
-    """The text in a base64 string (either alphabet), bytes that are not UTF-8 as surrogates; None if broken."""
+    """The text in base64 of either alphabet, bytes that are not UTF-8 as surrogates; None if broken."""
     try:
         plain = "".join(data.split()).translate(_URL_ALPHABET)
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True).decode(

@@ -25,9 +25,11 @@ _WORD = "[A-Za-z0-9]"
 _BASE64URL = "[A-Za-z0-9_-]"
 _HEX = "[0-9a-fA-F]"
 
-RUN_LENGTH = 16
-"""Every shape below needs that many characters of `RUN_CLASS` in a row, its literal among or before them."""
-RUN_CLASS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+RUN_LENGTH = 20
+RUN_CLASS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+RUN_LEAD = 10
+"""Every match below has `RUN_LENGTH` characters of `RUN_CLASS` in a row, and its literal stands in that run
+or among the `RUN_LEAD` characters before it: text without one need not be looked at."""
 
 
 def starts(literal: str) -> str:
@@ -53,7 +55,7 @@ class TokenRule:
 
     id: str
     name: str
-    literals: tuple[bytes, ...]
+    literals: tuple[str, ...]
     patterns: tuple[re.Pattern[str], ...]
     version: int = 1
 
@@ -68,7 +70,7 @@ def _rule(rule_id: str, name: str, *shapes: tuple[str, str], literals: tuple[str
     """A rule of (prefix, rest) pairs. `literals` are needed only where a prefix is itself a pattern."""
     found = literals or tuple(prefix.replace("\\", "") for prefix, _ in shapes)
     patterns = tuple(re.compile(starts(prefix) + rest) for prefix, rest in shapes)
-    return TokenRule(rule_id, name, tuple(literal.encode() for literal in found), patterns)
+    return TokenRule(rule_id, name, found, patterns)
 
 
 _LONG = f"{_BASE64URL}{{16,}}"
@@ -78,7 +80,7 @@ _SK = (
     "|(?=[a-z0-9_-]{0,64}[A-Z])(?=[A-Z0-9_-]{0,64}[a-z])"
     f"(?={_BASE64URL}{{0,64}}?[A-Za-z][0-9]{{1,8}}[A-Za-z]){_BASE64URL}{{20,}})"
 )
-_JWT_HEADER = f"{_BASE64URL}{{8,1024}}+"
+_JWT_HEADER = f"{_BASE64URL}{{17,1024}}+"
 
 TOKEN_RULES: tuple[TokenRule, ...] = (
     _rule("RW101", "openai-key", ("sk-", f"(?:proj|svcacct|admin|service|None)-{_LONG}"), ("sk-", _SK)),
@@ -143,13 +145,14 @@ TOKEN_RULES: tuple[TokenRule, ...] = (
             for mode in ("live", "test", "prod")
         ),
         ("whsec_", f"{_WORD}{{20,}}"),
+        literals=("k_live_", "k_test_", "k_prod_", "whsec_"),
     ),
     _rule("RW208", "twilio-key", ("SK", f"[0-9a-f]{{32}}(?!{_WORD})")),
-    _rule("RW209", "sendgrid-key", ("SG\\.", rf"{_LONG}\.{_LONG}")),
+    _rule("RW209", "sendgrid-key", ("SG\\.", rf"{_BASE64URL}{{20,}}\.{_LONG}")),
     TokenRule(
         "RW210",
         "telegram-bot-token",
-        (b"AA",),
+        ("AA",),
         (re.compile(rf"AA(?<=[0-9]{{8}}:AA){_BASE64URL}{{32,}}"),),
     ),
     _rule("RW211", "databricks-token", ("dapi", f"{_HEX}{{32}}(?:-[0-9]+)?(?!{_WORD})")),
@@ -221,6 +224,6 @@ TOKEN_RULES: tuple[TokenRule, ...] = (
         "jwt",
         ("eyJ", rf"{_JWT_HEADER}\.{_BASE64URL}{{10,}}+\.{_BASE64URL}{{6,}}+(?:\.{_BASE64URL}+){{0,2}}"),
         ("eyJ", rf"{_JWT_HEADER}\.\.{_BASE64URL}{{8,}}+\.{_BASE64URL}{{8,}}+\.{_BASE64URL}{{6,}}+"),
-        ("eyJ", rf"{_JWT_HEADER}\.eyJ{_BASE64URL}{{8,}}+"),
+        ("eyJ", rf"{_BASE64URL}{{8,1024}}+\.eyJ{_BASE64URL}{{17,}}+(?:\.{_BASE64URL}*){{0,3}}"),
     ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
 from rewind_proxy.canonical import jcs
 from rewind_proxy.canonical.model import JsonObject, JsonValue
@@ -29,7 +29,7 @@ from rewind_proxy.errors import OpaqueBodyError
 Hit = tuple[str, str]
 """A rule's id, and the path from the leaf's own text (empty, or into the JSON it holds)."""
 Leaf = Callable[[str, NameKind], tuple[str, tuple[Hit, ...]]]
-_Link: TypeAlias = Union[tuple["_Link", str | int], None]
+_Link: TypeAlias = tuple["_Link", str | int] | None
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 

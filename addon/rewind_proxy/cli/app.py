@@ -12,12 +12,12 @@ from typing import Annotated
 import typer
 
 from rewind_proxy import __version__
-from rewind_proxy.cli import look, script, show
+from rewind_proxy.cli import canon, environment, look, run, script, show
 from rewind_proxy.cli.output import print_error, tolerate_narrow_encodings
 from rewind_proxy.errors import RewindError
 
 # In the order in which `rewind --help` shows them.
-GROUPS = (look, show, script)
+GROUPS = (run, look, show, canon, environment, script)
 
 
 def make_app() -> typer.Typer:
@@ -38,7 +38,7 @@ def main() -> None:
     """Run the command and exit. An error of ours is one line; a traceback is a fault in the code."""
     tolerate_narrow_encodings()
     try:
-        make_app()()
+        make_app()(prog_name="rewind")
     except RewindError as error:
         print_error(str(error))
         sys.exit(1)

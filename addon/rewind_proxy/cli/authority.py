@@ -193,8 +193,10 @@ def load_ca(folder: Path, dns_names: Sequence[str], now: datetime | None = None)
     if names != _checked(dns_names) or set(constraints.excluded_subtrees or ()) != set(_NO_ADDRESSES):
         raise _unusable(folder, "it was made for other host names")
     expires = min(intermediate.not_valid_after_utc, root.not_valid_after_utc)
-    if (now or datetime.now(UTC)) > expires - RENEW_BEFORE:
-        raise _unusable(folder, f"it expires on {expires:%Y-%m-%d}")
+    begins = max(intermediate.not_valid_before_utc, root.not_valid_before_utc)
+    now = now or datetime.now(UTC)
+    if not begins <= now <= expires - RENEW_BEFORE:
+        raise _unusable(folder, f"it is valid from {begins:%Y-%m-%d} to {expires:%Y-%m-%d}")
     return Authority(
         confdir=folder,
         ca_file=ca_file,
@@ -210,10 +212,16 @@ def _unusable(folder: Path, reason: str) -> CertificateError:
 
 
 def exposed_files(folder: Path) -> tuple[Path, ...]:
-    """The folder itself and those of its key files that others than their owner may open."""
-    return tuple(
-        path for path in (folder, folder / KEY_FILE) if path.exists() and path.stat().st_mode & 0o077
-    )
+    """The folder itself and those of its key files that others than their owner may open.
+
+    Raises `CertificateError` when that cannot be told.
+    """
+    try:
+        return tuple(
+            path for path in (folder, folder / KEY_FILE) if path.exists() and path.stat().st_mode & 0o077
+        )
+    except OSError as error:
+        raise _unusable(folder, f"{error.strerror or error}: {error.filename}") from error
 
 
 def _is_private(folder: Path) -> bool:

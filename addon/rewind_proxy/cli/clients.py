@@ -40,7 +40,7 @@ CLIENTS = (
     Client(
         "gemini",
         "Gemini CLI",
-        "NODE_EXTRA_CA_CERTS (SSL_CERT_FILE alone is ignored); its prompt lists the folder tree, so the names "
+        "NODE_EXTRA_CA_CERTS (SSL_CERT_FILE alone is ignored); its prompt lists the folder tree, so names "
         "in the working folder should not change between runs",
     ),
     Client("opencode", "opencode", "NODE_EXTRA_CA_CERTS or SSL_CERT_FILE"),

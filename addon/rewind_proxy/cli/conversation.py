@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
@@ -37,14 +37,18 @@ class Conversation:
 
     def messages(self, messages: Sequence[Message]) -> Iterator[RenderableType]:
         """Each message: a line with its role, its parts below, a blank line after it."""
+        calls = [part for message in messages for part in message.parts if part.get("type") == "tool_call"]
+        names = {_string(call, "id"): _string(call, "name") for call in calls}
         for message in messages:
             yield Text(message.role, style=ROLE_STYLES[message.role])
-            yield from self.parts(message)
+            # A result names its call by id only: the call's own name says more.
+            named = ({"name": names.get(_string(part, "id"), ""), **part} for part in message.parts)
+            yield from self.parts(named if message.role == "tool" else message.parts)
             yield Text()
 
-    def parts(self, message: Message) -> Iterator[RenderableType]:
+    def parts(self, parts: Iterable[JsonObject]) -> Iterator[RenderableType]:
         """The parts of one message, indented."""
-        for part in message.parts:
+        for part in parts:
             for line in self.part(part):
                 yield Padding(line, _INDENT)
 

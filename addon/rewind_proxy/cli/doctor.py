@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import shutil
 import socket
@@ -10,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 from rich.text import Text
@@ -18,14 +16,9 @@ from rich.text import Text
 from rewind_proxy import settings
 from rewind_proxy.cli.authority import ca_folder, exposed_files, load_ca
 from rewind_proxy.cli.bundle import node_certificates, trusted_certificates
-from rewind_proxy.cli.child_environment import (
-    host_and_port,
-    is_address,
-    overriding_variables,
-    split_no_proxy,
-    upstream_proxy,
-)
+from rewind_proxy.cli.child_environment import host_and_port, is_address
 from rewind_proxy.cli.clients import ClientReport, installed_clients
+from rewind_proxy.cli.interference import interference
 from rewind_proxy.cli.output import console, plural, safe_line, size, table
 from rewind_proxy.errors import CertificateError, SettingsError, StoreError
 from rewind_proxy.settings import Resolved, Settings
@@ -34,17 +27,6 @@ from rewind_proxy.store.environment import network_file_system
 from rewind_proxy.wire.hosts import HostTable
 
 Status = Literal["ok", "warn", "fail"]
-
-BASE_URL_VARIABLES = (
-    "OPENAI_BASE_URL",
-    "OPENAI_API_BASE",
-    "AZURE_OPENAI_ENDPOINT",
-    "ANTHROPIC_BASE_URL",
-    "GOOGLE_GEMINI_BASE_URL",
-    "CODE_ASSIST_ENDPOINT",
-    "COPILOT_PROVIDER_BASE_URL",
-)
-"""Where a client may have been told to call another host than its provider's."""
 
 MITMPROXY_VERSIONS = ((11, 0), (13, 0))
 """The first that works, and the first that was not tried (`pyproject.toml`)."""
@@ -150,20 +132,21 @@ def check_ca(hosts: HostTable, environ: Mapping[str, str]) -> Iterator[Check]:
     """The CA as it is on disk, and hosts that no CA can sign for."""
     names = hosts.dns_names()
     folder = ca_folder(names, environ)
-    if not folder.exists():
-        detail = f"none yet in {folder}; the first use makes it"
-        yield Check(name="ca", status="warn", detail=detail, next_step="rewind ca make")
-    else:
-        try:
+    try:
+        exposed = exposed_files(folder)
+        if folder.exists():
             ca = load_ca(folder, names)
-        except CertificateError as error:
-            yield Check(name="ca", status="fail", detail=str(error), next_step="rewind ca make")
-        else:
             detail = f"{ca.ca_file}, for {plural(len(ca.names), 'name')}, until {ca.expires:%Y-%m-%d}"
             yield Check(name="ca", status="ok", detail=detail)
-        if exposed := exposed_files(folder):
-            detail = f"others than you may open {', '.join(map(str, exposed))}"
-            yield Check(name="ca modes", status="fail", detail=detail, next_step="rewind ca make")
+        else:
+            detail = f"none yet in {folder}; the first use makes it"
+            yield Check(name="ca", status="warn", detail=detail, next_step="rewind ca make")
+    except CertificateError as error:
+        exposed = ()
+        yield Check(name="ca", status="fail", detail=str(error), next_step="rewind ca make")
+    if exposed:
+        detail = f"others than you may open {', '.join(map(str, exposed))}"
+        yield Check(name="ca modes", status="fail", detail=detail, next_step="rewind ca make")
     addresses = [pattern for pattern in hosts.patterns() if is_address(host_and_port(pattern)[0])]
     if addresses:
         yield Check(
@@ -222,7 +205,10 @@ def listener_is_mitmproxy(port: int) -> bool:
 
 def check_store(path: Path) -> Iterator[Check]:
     """Whether the store can be read, and its place written to."""
-    if path.exists():
+    if path.exists() and not path.is_dir():
+        detail, next_step = f"{path} is not a folder", "name another with --store"
+        yield Check(name="store", status="fail", detail=detail, next_step=next_step)
+    elif path.exists():
         try:
             with Store.open(path, settings_digest=_ANY_SETTINGS, readonly=True, create=False) as store:
                 stats = store.stats()
@@ -265,79 +251,9 @@ def _mounts() -> str:
 
 
 def check_variables(hosts: HostTable, environ: Mapping[str, str], port: int) -> Iterator[Check]:
-    """Variables that lead a client past Rewind, or the proxy itself astray. None of them is fatal."""
-    found = [
-        *_no_proxy(hosts, environ),
-        *_overriding(environ),
-        *_base_urls(hosts, environ),
-        *_upstream(environ, port),
-        *_unsafe_node(environ),
-    ]
+    """Variables that get in the way; none of them is fatal."""
+    found = tuple(interference(hosts, environ, port))
     if not found:
         yield Check(name="variables", status="ok", detail="none gets in the way")
     for detail, next_step in found:
         yield Check(name="variables", status="warn", detail=detail, next_step=next_step)
-
-
-def _no_proxy(hosts: HostTable, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    _, hiding = split_no_proxy(environ, hosts.patterns())
-    for entry, hidden in hiding.items():
-        detail = f"NO_PROXY: {entry!r} hides {', '.join(hidden)}"
-        yield detail, "`rewind run` and `rewind env` leave it out; take it out for other clients"
-
-
-def _overriding(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name in overriding_variables(environ):
-        yield f"{name} goes before HTTPS_PROXY for some clients", "`rewind run` and `rewind env` unset it"
-
-
-def _base_urls(hosts: HostTable, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name in BASE_URL_VARIABLES:
-        if not (value := environ.get(name, "").strip()):
-            continue
-        try:
-            url = urlsplit(value)
-            host, port = url.hostname or "", url.port or (80 if url.scheme == "http" else 443)
-        except ValueError:
-            host = ""
-        if not host:
-            yield f"{name} is not a URL", "correct it or unset it"
-        elif hosts.find(host, port) is None:
-            place = host if url.port is None else f"{host}:{port}"
-            next_step = f'add it: hosts = ["{place}=chat_completions"] in rewind.toml (or its wire format)'
-            yield f"{name} leads to {place}, which Rewind does not know", next_step
-
-
-def _upstream(environ: Mapping[str, str], port: int) -> Iterator[tuple[str, str]]:
-    try:
-        url = upstream_proxy(environ, port)
-    except SettingsError as error:
-        yield str(error), "live calls would not go through it"
-        return
-    if url is None:
-        return
-    parts = urlsplit(url)
-    if is_loopback(parts.hostname or "") and not _listens(parts.hostname or "", parts.port or 80):
-        detail = f"the proxy set here ({parts.hostname}:{parts.port}) does not answer"
-        yield detail, "start it, or unset HTTPS_PROXY (`rewind env --unset`): live calls would go through it"
-
-
-def _unsafe_node(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    if environ.get("NODE_TLS_REJECT_UNAUTHORIZED") == "0":
-        yield (
-            "NODE_TLS_REJECT_UNAUTHORIZED=0: Node accepts any certificate",
-            "unset it, Rewind does not need it",
-        )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine itself."""
-    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
-def _listens(host: str, port: int) -> bool:
-    try:
-        socket.create_connection((host, port), timeout=_TIMEOUT).close()
-    except OSError:
-        return False
-    return True

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Annotated, TypeAlias, TypeVar, get_args
+from typing import Annotated, TypeAlias, TypeVar
 
 import typer
 from rich.text import Text
@@ -55,7 +55,8 @@ PANEL = "Look"
 SHORT_ID = 12
 DEFAULT_LIMIT = 30
 R = TypeVar("R")
-_TIERS: tuple[Tier, ...] = get_args(Tier)
+# What went wrong first: the end of a line may be cut.
+_TIERS: tuple[Tier, ...] = ("miss", "failed", "exact", "normalised", "alias", "recorded", "passed")
 
 LimitOption: TypeAlias = Annotated[
     int, typer.Option("--limit", "-n", metavar="N", min=0, help="Show the newest N; 0 shows all.")
@@ -231,9 +232,9 @@ def _run_columns(found: Sequence[_SummedRun]) -> list[Column]:
         Column("started", [when(run.started_at) for run in records]),
         Column("took", [_took(run) for run in records], justify="right", from_width=100),
         Column("mode", [run.mode for run in records], from_width=90),
-        Column("session", [run.session for run in records], cut=True),
         Column("model calls", [tier_counts(summed.tiers) for summed in found], cut=True),
         Column("other", [number(s.side) if s.side else "" for s in found], justify="right", from_width=100),
+        Column("session", [run.session for run in records], cut=True),
         Column("client", [run.client.partition(" ")[0] for run in records], from_width=120),
     ]
 
@@ -249,7 +250,7 @@ def _step_columns(found: Sequence[StepRecord]) -> list[Column]:
         Column("tier", [_tier(step) for step in found]),
         Column("model", [step.model or "" for step in found], cut=True),
         Column("tokens", [tokens(s.input_tokens, s.output_tokens) for s in found], justify="right"),
-        Column("took", [duration(step.latency_ms) for step in found], justify="right"),
+        Column("took", [_latency(step) for step in found], justify="right"),
         Column(
             "cassette", [Text((s.cassette or "")[:SHORT_ID], style="cyan") for s in found], from_width=100
         ),
@@ -261,6 +262,10 @@ def _step_columns(found: Sequence[StepRecord]) -> list[Column]:
 def _tier(step: StepRecord) -> Text:
     """The tier of a model call; of others what they are, since their tier says little."""
     return tier_text(step.tier) if step.cls == "model" else Text(step.cls, style="dim")
+
+
+def _latency(step: StepRecord) -> str:
+    return duration(step.latency_ms) if step.latency_ms else ""
 
 
 def _preview(step: StepRecord) -> str | Text:

@@ -110,7 +110,8 @@ def _to_json(
 
 def _facts(reading: Reading, record: CassetteRecord) -> Iterator[tuple[str, str | Text]]:
     request, answer = record.request, record.answer
-    asked = request.params.get("model")
+    params = dict(request.params)
+    asked = params.pop("model", None)
     models = [model for model in (asked, answer.model) if isinstance(model, str) and model]
     counted = [
         f"{number(count)} {what}"
@@ -131,6 +132,7 @@ def _facts(reading: Reading, record: CassetteRecord) -> Iterator[tuple[str, str 
         f"{answer.status}, {answer.ending}, {size(record.answer_length)} in {duration(answer.latency_ms)}",
     )
     yield "tokens", ", ".join(counted)
+    yield "parameters", safe_line(", ".join(f"{k}={json.dumps(v)}" for k, v in params.items()))
     yield "exact", record.exact
     yield "normalised", reading.fingerprint
     yield "preset", safe_line(request.preset)
@@ -160,7 +162,7 @@ def _answer(
     yield Text("answer", style=ROLE_STYLES["assistant"])
     if turn is not None:
         for message in turn:
-            yield from view.parts(message)
+            yield from view.parts(message.parts)
         return
     text = _decoded(answer)
     if text is None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from rewind_proxy.canonical.fingerprint import in_order
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.pointer import ROOT, Pointer
+from rewind_proxy.canonical.walk import in_order
 
 EXCERPT = 120
 ABSENT = "(absent)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from rewind_proxy.canonical.fingerprint import (
     Normalised,
@@ -21,7 +21,6 @@ from rewind_proxy.canonical.fingerprint import (
 from rewind_proxy.canonical.jcs import parse
 from rewind_proxy.canonical.model import (
     CanonicalRequest,
-    Form,
     JsonObject,
     JsonValue,
     MatchSettings,
@@ -31,7 +30,7 @@ from rewind_proxy.canonical.model import (
 from rewind_proxy.canonical.redact import Redaction, Redactor, auth_values, strip_query
 from rewind_proxy.errors import OpaqueBodyError
 from rewind_proxy.store.records import CassetteRecord, RequestRecord
-from rewind_proxy.wire import ADAPTERS, Adapter, Endpoint, Host, HostTable, classify
+from rewind_proxy.wire import ADAPTERS, Endpoint, Host, HostTable, classify
 from rewind_proxy.wire.body import canonical_multipart, decode
 
 PREVIEW_LENGTH = 120
@@ -73,6 +72,8 @@ class Reading:
     normalised: Normalised | None
     redactions: tuple[Redaction, ...] = ()
     preview: str = ""
+    error_wire: Wire = "generic"
+    """Whose error JSON the client understands: the endpoint's, or its host's where that is generic."""
 
     @property
     def fingerprint(self) -> str:
@@ -101,9 +102,15 @@ class RequestReader:
 
     def read(self, request: RawRequest, host: Host) -> Reading:
         """All that is known of a live request to a known host. Never raises on what a client sends."""
-        split = urlsplit(request.path)
-        query = tuple(parse_qsl(split.query, keep_blank_values=True, errors="surrogateescape"))
-        target = Target(request.method.upper(), host.name, split.path or "/", query)
+        reading = self._read(request, host)
+        wire = reading.endpoint.wire
+        return replace(reading, error_wire=host.wire if wire == "generic" else wire)
+
+    def _read(self, request: RawRequest, host: Host) -> Reading:
+        # Not `urlsplit`: it takes a path that starts with `//` for a host.
+        path, _, query_text = request.path.partition("?")
+        query = tuple(parse_qsl(query_text, keep_blank_values=True, errors="surrogateescape"))
+        target = Target(request.method.upper(), host.name, path or "/", query)
         endpoint = classify(host, target, upgrade=request.upgrade)
         redactor = self.redactor.with_secrets(auth_values(request.headers))
         content_type = request.header("content-type")
@@ -128,6 +135,8 @@ class RequestReader:
         record = record.model_copy(update={"body_length": len(plain)})
         try:
             body = parse(plain)
+            if endpoint.cls == "model" and not isinstance(body, dict):
+                raise OpaqueBodyError("no request of any wire is JSON other than an object")
         except OpaqueBodyError:
             parts = canonical_multipart(plain, content_type)
             content = {"sha256": hashlib.sha256(plain).hexdigest()} if parts is None else {"parts": [*parts]}
@@ -168,18 +177,16 @@ class RequestReader:
     def _understand(
         self, target: Target, endpoint: Endpoint, record: RequestRecord, body: JsonValue, exact: str
     ) -> Reading:
-        if endpoint.cls != "model":
+        if endpoint.cls != "model" or not isinstance(body, dict):
             return Reading(target, endpoint, record, None, exact, None, None)
-        wire: Wire = endpoint.wire if isinstance(body, dict) else "generic"
-        adapter: Adapter = ADAPTERS[wire]
-        content: JsonObject = body if isinstance(body, dict) else {"body": body}
-        canonical = adapter.request(target, endpoint.operation, content)
-        form: Form = adapter.form(target, content)
+        adapter = ADAPTERS[endpoint.wire]
+        # The redacted target, as it is stored: a credential in a path must not tell a request from its copy.
+        stored = Target(record.method, record.host, record.path, record.query)
+        canonical = adapter.request(stored, endpoint.operation, body)
         normalised = self._normaliser.normalise(canonical, target.host, adapter.volatile)
         record = record.model_copy(
-            update={"wire": wire, "form": form, "params": scalar_params(canonical.params)}
+            update={"form": adapter.form(stored, body), "params": scalar_params(canonical.params)}
         )
-        endpoint = replace(endpoint, wire=wire)
         return Reading(
             target,
             endpoint,

@@ -44,6 +44,8 @@ class Pending:
     started: float
     """On the monotonic clock."""
     tee: Tee | None = None
+    address: traffic.Address | None = None
+    """The client's own, while the flow has that of `rewind_upstream`."""
     failed: str = ""
     """What of ours went wrong, when that is why nothing is recorded."""
 
@@ -142,8 +144,7 @@ class Rewind:
             return
         if host.auth_only and self.mode != "replay":
             return
-        flow.response = http.Response.make(200)
-        flow.response.reason = "Connection established"
+        traffic.accept_tunnel(flow)
 
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
         """Decrypt known hosts without asking the provider for anything; tunnel all others untouched."""
@@ -270,6 +271,7 @@ class Rewind:
             flow.request.host
         )
         if base_url:
+            self._pending[flow.id].address = traffic.address_of(flow)
             traffic.send_to(flow, base_url)
 
     def _failed(
@@ -317,6 +319,7 @@ class Rewind:
         if pending is None or self.runtime is None or flow.response is None:
             return
         forward, response = pending.forward, flow.response
+        traffic.restore(flow, pending.address)
         if pending.tee is not None and not pending.tee.overflow:
             headers: tuple[Header, ...] = tuple(response.headers.items(multi=True))
             captured = Captured(response.status_code, headers, tuple(pending.tee.chunks), time.time())
@@ -335,6 +338,7 @@ class Rewind:
         if pending is None or self.runtime is None:
             return
         reason = pending.failed or f"{CLIENT_GONE}: {flow.error.msg if flow.error else 'no answer'}"
+        traffic.restore(flow, pending.address)
         status = flow.response.status_code if flow.response else None
         self.runtime.note(_passed_step(pending, status, reason))
         self._finish(flow, "passed", "passed", "")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mitmproxy import http
@@ -83,6 +85,40 @@ def answer(flow: http.HTTPFlow, status: int, headers: Iterable[Header], body: by
         for name, value in headers
     ]
     flow.response = http.Response.make(status, body, http.Headers(fields))
+
+
+def accept_tunnel(flow: http.HTTPFlow) -> None:
+    """Answer CONNECT as mitmproxy itself does, without the headers that a made response has."""
+    now = time.time()
+    version = flow.request.data.http_version
+    flow.response = http.Response(
+        version, 200, b"Connection established", http.Headers(), b"", None, now, now
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a flow's request was going."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    host_header: str | None
+
+
+def address_of(flow: http.HTTPFlow) -> Address:
+    """The address that the client gave."""
+    request = flow.request
+    return Address(request.scheme, request.host, request.port, request.path, request.host_header)
+
+
+def restore(flow: http.HTTPFlow, address: Address | None) -> None:
+    """Give a finished flow its own address back, for whoever shows or saves it."""
+    if address is not None:
+        request = flow.request
+        request.scheme, request.host, request.port = address.scheme, address.host, address.port
+        request.path, request.host_header = address.path, address.host_header
 
 
 def send_to(flow: http.HTTPFlow, base_url: str) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -63,6 +64,8 @@ NETWORK_FILE_SYSTEMS = frozenset(
     "glusterfs gpfs lustre ncpfs nfs nfs4 orangefs smb3 smbfs".split()
 )
 
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
 _open: dict[Path, Environment] = {}
 _open_lock = threading.RLock()
 
@@ -78,7 +81,7 @@ def network_file_system(path: Path, mounts: str) -> str | None:
         fields = line.split(" ")
         if len(fields) < 3:
             continue
-        point = Path(fields[1].encode().decode("unicode_escape").encode("latin-1").decode(errors="replace"))
+        point = Path(_ESCAPE.sub(lambda found: chr(int(found[1], 8)), fields[1]))
         if len(point.parts) >= best and path.is_relative_to(point):
             best, found = len(point.parts), fields[2]
     return found if found in NETWORK_FILE_SYSTEMS else None

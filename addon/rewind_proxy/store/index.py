@@ -30,6 +30,7 @@ _QUARANTINED = b"quarantined:"
 _CHILD, _TAIL = b"c", b"t"
 _SETTINGS = 16
 _DIGEST = 32
+_LINK = 16
 _SEQ = 8
 _VISITED = 256
 
@@ -55,6 +56,11 @@ def fingerprint_key(fingerprint: str) -> bytes:
     return key
 
 
+def _chain(links: Sequence[str]) -> list[bytes]:
+    # Half of each digest is enough for what only leads to the recording that a miss report shows.
+    return [fingerprint_key(link)[:_LINK] for link in links]
+
+
 def covered(txn: Txn, settings: bytes) -> tuple[int, int]:
     """How many recordings are indexed, and how many quarantined."""
     return read_count(txn, _INDEXED + settings), read_count(txn, _QUARANTINED + settings)
@@ -69,7 +75,7 @@ def add(
     txn: Txn, settings: bytes, seq: bytes, cassette_id: bytes, normalised: str, links: Sequence[str]
 ) -> None:
     """Index a recording that is not indexed yet."""
-    fingerprint, chain = fingerprint_key(normalised), [fingerprint_key(link) for link in links]
+    fingerprint, chain = fingerprint_key(normalised), _chain(links)
     txn.put(_NORMALISED, settings + fingerprint + seq, cassette_id)
     txn.put(_NORMALISED, settings + seq, fingerprint + (chain[-1] if chain else b""))
     add_count(txn, _INDEXED + settings, 1)
@@ -119,7 +125,7 @@ def nearest(txn: Txn, settings: bytes, links: Sequence[str]) -> tuple[bytes, int
 
     Among several it is one whose chain is about as long, the newest of these.
     """
-    chain = [fingerprint_key(link) for link in links]
+    chain = _chain(links)
     shared, beyond = 0, len(chain) + 1
     while beyond - shared > 1:  # a link is known only if all before it are
         middle = (shared + beyond) // 2

@@ -99,7 +99,7 @@ def write(txn: Txn, record: CassetteRecord, draft: Draft) -> CassetteRecord:
     content = store_dumps(stored)
     record = record.model_copy(update={"checksum": hashlib.sha256(content + answer_digest).hexdigest()})
     text = record.model_dump_json().encode()
-    txn.put(_CASSETTES, _RECORD + key, _seal(text) + text)
+    txn.put(_CASSETTES, _RECORD + key, _seal(text) + compress(text))
     txn.put(_CASSETTES, _STRUCTURE + key, compress(content))
     txn.put(_CASSETTES, _ID + cassette_id + key, b"")
     txn.put(_CASSETTES, _RUN + record.run.encode() + _RUN_END + key, b"")
@@ -160,11 +160,13 @@ class RecordReader:
 
 
 def _parse(value: bytes, name: str) -> CassetteRecord:
-    text = value[_SEAL:]
-    if value[:_SEAL] != _seal(text):
-        raise CorruptRecordError(f"cassette {name} is damaged: run `rewind verify`")
     try:
+        text = decompress(value[_SEAL:])
+        if value[:_SEAL] != _seal(text):
+            raise CorruptRecordError("it does not match its digest")
         return CassetteRecord.model_validate_json(text)
+    except CorruptRecordError as error:
+        raise CorruptRecordError(f"cassette {name} is damaged ({error}): run `rewind verify`") from error
     except ValidationError as error:
         raise CorruptRecordError(f"cassette {name} does not parse ({error.error_count()} errors)") from error
 

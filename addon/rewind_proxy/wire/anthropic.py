@@ -173,7 +173,7 @@ def _tool(tool: JsonValue) -> JsonObject:
     """A tool with its schema as `parameters`; a built-in one, which has a type of its own, as it is."""
     if not isinstance(tool, dict):
         return opaque(tool)
-    if tool.get("type", "custom") != "custom" or "input_schema" not in tool or "parameters" in tool:
+    if tool.get("type", "custom") != "custom" or "parameters" in tool:
         return tool
     return {
         "parameters" if name == "input_schema" else name: value

@@ -6,7 +6,7 @@ wires agree on whether it may be sent at all), and a result's tool name goes whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from rewind_proxy.canonical.jcs import parse
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Role
@@ -33,21 +33,22 @@ class Conversation:
 
     def messages(self) -> tuple[Message, ...]:
         """The canonical messages."""
-        return tuple(Message(role, tuple(parts)) for role, parts in self._linked())
+        if any(
+            "name" in part and part["type"] == "tool_result" for _, parts in self._turns for part in parts
+        ):
+            self._drop_known_names()
+        return tuple([Message(role, tuple(parts)) for role, parts in self._turns])
 
-    def _linked(self) -> Iterator[tuple[Role, Iterable[JsonObject]]]:
-        names: dict[JsonValue, JsonValue] = {}
-        for role, parts in self._turns:
-            for part in parts:
+    def _drop_known_names(self) -> None:
+        names: dict[str, JsonValue] = {}
+        for _, parts in self._turns:
+            for index, part in enumerate(parts):
                 if part["type"] == "tool_call":
                     names[part_id(part)] = part.get("name")
-            yield role, (_without_known_name(part, names) for part in parts)
-
-
-def _without_known_name(part: JsonObject, names: dict[JsonValue, JsonValue]) -> JsonObject:
-    if part["type"] != "tool_result" or "name" not in part or names.get(part_id(part)) != part["name"]:
-        return part
-    return {name: value for name, value in part.items() if name != "name"}
+                elif part["type"] == "tool_result" and (
+                    "name" in part and part["name"] == names.get(part_id(part))
+                ):
+                    parts[index] = {name: value for name, value in part.items() if name != "name"}
 
 
 def part_id(part: JsonObject) -> str:

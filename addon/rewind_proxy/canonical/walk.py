@@ -1,0 +1,125 @@
+"""Steps 0, 4, 5 and 10 on the values of a request: media to digests, text leaves to placeholders."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from contextlib import suppress
+
+from rewind_proxy.canonical.cache import TextCache
+from rewind_proxy.canonical.model import JsonObject, JsonValue, Message
+from rewind_proxy.canonical.pointer import Pointer
+from rewind_proxy.canonical.roots import Root
+from rewind_proxy.canonical.scrub import LINKING_ID, PLACE_OF_ROLE, Numbering, Place, Scrubber
+
+# Members that are never scanned for noise: references are meaning (DESIGN §5), signatures are bytes.
+_UNSCANNED = frozenset(
+    ["signature", "thoughtSignature", "encrypted_content", "previous_response_id", "file_id", "cachedContent"]
+)
+# Members of a part, and parameters, that name something.
+_NAMES = frozenset(["type", "name", "container", "conversation"])
+
+
+class MediaDigests:
+    """Digests of base64 media, kept in a bounded cache: an agent sends its pictures again on every turn."""
+
+    def __init__(self) -> None:
+        self._known: TextCache[str, str] = TextCache()
+
+    def digest(self, data: str) -> str | None:
+        """sha256 of the decoded bytes, hex; None when the text is not base64."""
+        digest = self._known.get(data)
+        if digest is None:
+            try:
+                raw = base64.b64decode(data + "=" * (-len(data) % 4), validate=True)
+            except (binascii.Error, ValueError):
+                return None
+            digest = hashlib.sha256(raw).hexdigest()
+            self._known.put(data, digest, len(data))
+        return digest
+
+
+class Walk:
+    """Steps 4, 5 and 10 over one request: media to digests, text to placeholders, in canonical order."""
+
+    __slots__ = ("_media_digests", "_numbering", "_roots", "_scrubber")
+
+    def __init__(
+        self, scrubber: Scrubber, media: MediaDigests, numbering: Numbering, roots: tuple[Root, ...]
+    ) -> None:
+        self._scrubber = scrubber
+        self._media_digests = media
+        self._numbering = numbering
+        self._roots = roots
+
+    def message(self, message: Message, at: Pointer) -> JsonObject:
+        place = PLACE_OF_ROLE[message.role]
+        parts = at.member("parts")
+        return {
+            "role": message.role,
+            "parts": [self.part(part, place, parts.item(index)) for index, part in enumerate(message.parts)],
+        }
+
+    def part(self, part: JsonObject, place: Place, at: Pointer) -> JsonObject:
+        if part.get("type") not in ("tool_call", "tool_result"):
+            return self.named(part, place, at)
+        shown = self.named({name: value for name, value in part.items() if name != "id"}, place, at)
+        shown["id"] = self._linking_id(part, at)
+        return shown
+
+    def named(self, value: JsonObject, place: Place, at: Pointer) -> JsonObject:
+        """An envelope object of ours: members that name something are left as they are."""
+        if value.get("type") == "media":
+            value = self._media(value)
+        return {
+            name: value[name] if name in _NAMES else self.value(value[name], name, place, at.member(name))
+            for name in in_order(value)
+        }
+
+    def value(self, value: JsonValue, member: str, place: Place, at: Pointer) -> JsonValue:
+        """`value` with its text leaves scrubbed, in canonical order, so that equal JSON is numbered alike."""
+        if isinstance(value, str):
+            if member in _UNSCANNED:
+                return value
+            return self._numbering.render(self._scrubber.leaf(value, member, place, self._roots), at)
+        if isinstance(value, dict):
+            if value.get("type") == "media":
+                value = self._media(value)
+            return {name: self.value(value[name], name, place, at.member(name)) for name in in_order(value)}
+        if isinstance(value, list):
+            return [self.value(item, member, place, at.item(index)) for index, item in enumerate(value)]
+        return value
+
+    def _linking_id(self, part: JsonObject, at: Pointer) -> str:
+        raw = part.get("id")
+        return self._numbering.take(LINKING_ID, "id", raw if isinstance(raw, str) else "", at.member("id"))
+
+    def _media(self, part: JsonObject) -> JsonObject:
+        """Steps 0 and 4: text in base64 is read as text, other media become the digest of their bytes."""
+        data, url = part.get("data"), part.get("url")
+        media_type = part.get("media_type")
+        shown = dict(part)
+        if isinstance(url, str) and url.startswith("data:") and ";base64," in url[:200]:
+            prefix, _, data = url.partition(";base64,")
+            media_type = prefix.removeprefix("data:").partition(";")[0]
+            del shown["url"]
+            shown["media_type"] = media_type
+        digest = self._media_digests.digest(data) if isinstance(data, str) else None
+        if digest is None or not isinstance(data, str):
+            return shown
+        shown["data"] = f"sha256:{digest}"
+        if isinstance(media_type, str) and media_type.startswith("text/"):
+            with suppress(UnicodeDecodeError):  # not text after all: its digest says what it is
+                shown["data"] = base64.b64decode(data + "=" * (-len(data) % 4)).decode("utf-8")
+        return shown
+
+
+def in_order(members: JsonObject) -> list[str]:
+    """Member names in JCS order: by UTF-16 code units (RFC 8785 §3.2.3)."""
+    names = list(members)
+    if all(map(str.isascii, names)):
+        names.sort()
+    else:
+        names.sort(key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+    return names

@@ -1,0 +1,230 @@
+"""What holds for every list of rules and every text: the laws that fingerprints and the store stand on."""
+
+from __future__ import annotations
+
+import json
+import string
+import time
+
+import pytest
+from case_tables import fake, fake_hex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewind_proxy.canonical.jcs import parse
+from rewind_proxy.canonical.model import JsonValue
+from rewind_proxy.canonical.redact import MARK, Redactor
+from rewind_proxy.canonical.redact_engine import BUILT_IN_RULES
+
+KEY = fake("sk-proj-", 40)
+PIECES = [
+    KEY,
+    fake("sk-ant-api03-", 93),
+    fake("AKIA", 16),
+    fake("ghp_", 36),
+    fake("tok.", 30),
+    fake_hex("", 32),
+    "eyJ" + fake("", 30) + ".eyJ" + fake("", 30) + "." + fake("", 40),
+    "Authorization: Bearer ",
+    "authorization",
+    "Basic ",
+    "api_key=",
+    '"apiKey": "',
+    '\\"password\\": \\"',
+    "PASSWORD=",
+    "--token ",
+    "https://user:",
+    "@host/",
+    "?key=",
+    "&sig=",
+    "Cookie: a=",
+    "-----BEGIN PRIVATE KEY-----\n",
+    "\n-----END PRIVATE KEY-----",
+    "data:image/png;base64,",
+    MARK,
+    "[REDACTED",
+    "REDACTED]",
+    '"',
+    "\\",
+    "\\u0041",
+    "\n",
+    "%20",
+    "=",
+    "-",
+    ".",
+    "a",
+    "1",
+    "İ",
+    "\ud83d",
+    "abcdefgh",
+    "{",
+    "}",
+    '{"a": "',
+    '"}',
+]
+PATTERNS = [
+    r"[a-z]{5}",
+    r"\b[a-z]{3}",
+    r"REDACTED",
+    r"\[.",
+    r".\]",
+    r"(?<=\])[A-Za-z]",
+    r"[A-Za-z](?=\[)",
+    r"sk-\w",
+    r"=[^ ]",
+    r"^.",
+    r".$",
+    r"\d+",
+    r'"[a-z]*"',
+    r"(?s).{7}",
+    r"x*a",
+]
+texts = st.lists(st.sampled_from(PIECES) | st.text(string.printable, max_size=8), max_size=12).map("".join)
+rule_lists = st.lists(
+    st.sampled_from(BUILT_IN_RULES) | st.sampled_from(PATTERNS).map(lambda pattern: f"pattern:{pattern}"),
+    min_size=1,
+    max_size=9,
+    unique=True,
+)
+names = st.sampled_from(["content", "text", "api_key", "password", "token", "authorization", "id", "data", "k"])
+values: st.SearchStrategy[JsonValue] = st.recursive(
+    texts | st.none() | st.booleans() | st.integers(-9, 9) | st.builds(lambda t: json.dumps({"api_key": t}), texts),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def shape(value: JsonValue) -> JsonValue:
+    """A value with every string leaf made equal."""
+    if isinstance(value, str):
+        return ""
+    if isinstance(value, list):
+        return [shape(item) for item in value]
+    if isinstance(value, dict):
+        return {name: shape(item) for name, item in value.items()}
+    return value
+
+
+@settings(max_examples=150, deadline=None)
+@given(rule_lists, st.integers(0, 9), values)
+def test_a_longer_list_lands_on_one_result_live_or_stored(rules: list[str], cut: int, value: JsonValue) -> None:
+    """What is redacted under R1 + R2 is the same whether or not it went through R1 before."""
+    whole, first = Redactor(rules), Redactor(rules[:cut])
+    assert whole.value(first.value(value)) == whole.value(value)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(range(len(BUILT_IN_RULES))), values)
+def test_the_built_in_list_may_have_grown_at_any_rule(cut: int, value: JsonValue) -> None:
+    """A store written under the first of the built-in rules is re-redacted to what a live request becomes."""
+    assert WHOLE.value(Redactor(BUILT_IN_RULES[:cut]).value(value)) == WHOLE.value(value)
+
+
+@settings(max_examples=150, deadline=None)
+@given(rule_lists, values)
+def test_running_twice_changes_nothing(rules: list[str], value: JsonValue) -> None:
+    """A redacted value is redacted to itself, and to the same object."""
+    redactor = Redactor(rules)
+    once = redactor.value(value)
+    assert redactor.value(once) is once
+
+
+@settings(max_examples=150, deadline=None)
+@given(values)
+def test_only_string_leaves_differ(value: JsonValue) -> None:
+    """Structure, names, numbers and order stay, and what was given is not mutated."""
+    before = json.dumps(value)
+    redacted = WHOLE.value(value)
+    assert json.dumps(value) == before
+    assert json.dumps(shape(redacted)) == json.dumps(shape(value))
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, texts)
+def test_json_in_a_string_stays_json(name: str, text: str) -> None:
+    """A leaf that is a JSON document is one afterwards, of the same shape, with its numbers as written."""
+    document = json.dumps({"n": 1, name + "x": [text, {"api_key": text}]})[:-1] + ', "f": 1.50e3}'
+    redacted = WHOLE.text(document)
+    assert shape(parse(redacted)) == shape(parse(document))
+    assert redacted.endswith(', "f": 1.50e3}')
+
+
+@settings(max_examples=200, deadline=None)
+@given(texts)
+def test_the_prefilter_misses_nothing(text: str) -> None:
+    """Rules that a look at their literals ruled out would have found nothing."""
+    engine = WHOLE._engine
+    active = engine._active(text, "")
+    lowered = text.replace("İ", "i").lower()
+    for index, rule in enumerate(engine._rules):
+        if not active >> index & 1 and hasattr(rule, "spans"):
+            assert list(rule.spans(text, lowered)) == [], rule.id
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(PIECES[:6]), max_size=3), values, st.integers(0, len(BUILT_IN_RULES)))
+def test_the_law_holds_for_what_a_header_gave_away(secrets: list[str], value: JsonValue, cut: int) -> None:
+    """What was stored with a header's secrets out is re-redacted, without them, to what a live request becomes."""
+    live = WHOLE.with_secrets(secrets).value(value)
+    stored = Redactor(BUILT_IN_RULES[:cut]).with_secrets(secrets).value(value)
+    assert WHOLE.value(stored) == live
+
+
+WHOLE = Redactor()
+
+HOSTILE = {
+    "prefix": "sk-",
+    "prefix and dash": "sk--",
+    "short key": "sk-" + "a" * 19 + " ",
+    "digits": "sk-a1",
+    "all prefixes": " ghp_ gsk_ hf_ xai- AIza npm_ sk_live_ AKIA eyJ",
+    "jwt headers": "-eyJaaaaaaaaaaaaaaaaaaaaaaaa",
+    "jwt dots": "eyJaaaaaaaaaaaaaaaaaaaaaaaaa.",
+    "jwt empty": "eyJaaaaaaaaaaaaaaaaaaaaaaaaa..",
+    "key name": "api_key=",
+    "key name and dash": "token=-",
+    "quotes": 'api_key="',
+    "backslashes": "api_key\\",
+    "colons": "password:",
+    "spaces": "password   ",
+    "options": "--token ",
+    "bearer": "bearer ",
+    "authorization": "authorization:",
+    "url": "://a:",
+    "url user": "://aaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "parameter": "?key=",
+    "parameters": "&",
+    "cookie": "cookie:a=b;",
+    "cookie name": "cookie:a=",
+    "block": "-----BEGIN PRIVATE KEY-----",
+    "block and base64": "-----BEGIN PRIVATE KEY-----\n" + "a" * 40 + "\n",
+    "block and dashes": "-----BEGIN PRIVATE KEY-----" + "a" * 40 + "----",
+    "media": "data:image/png;base64,",
+    "marks": MARK,
+    "marks and name": "password=" + MARK,
+    "json": '{"a":',
+    "brackets": "[",
+    "letters": "a",
+    "token": "sk-proj-aaaaaaaaaaaaaaaaaaaaaa ",
+    "secrets": "api_key=a1b2c3d4e5f6a7b8c9d0 ",
+    "slack": "://hooks.slack.com/services/",
+    "telegram": "12345678:AA",
+}
+
+
+def _seconds(text: str) -> float:
+    best = float("inf")
+    for _ in range(4):
+        started = time.process_time()
+        WHOLE._engine._settle(text, "")
+        best = min(best, time.process_time() - started)
+    return best
+
+
+@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
+def test_time_is_linear_on_hostile_text(piece: str) -> None:
+    """Twice the text takes at most two and a half times as long, and a megabyte under two seconds."""
+    half = (piece * (500_000 // len(piece) + 1))[:500_000]
+    short, long = _seconds(half), _seconds(half + half)
+    assert long <= 2
+    assert long <= 2.5 * short + 0.02
