@@ -17,15 +17,13 @@ from typing import Self, cast
 
 from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.errors import RewindError
+from rewind_proxy.handover import READY_FLAG, REPORT_FLAG, UPSTREAM_AUTH_VARIABLE
 
 _POLL = 0.02
 _START_LIMIT = 600.0
 """Seconds until the proxy listens: a large store that is indexed for new settings takes its time."""
 _END_LIMIT = 60.0
 _LOG_LINES = 20
-
-# How a child learns the corporate proxy's credentials: a command line is for all to see.
-UPSTREAM_AUTH_VARIABLE = "_REWIND_UPSTREAM_AUTH"
 
 
 class ProxyError(RewindError):
@@ -68,7 +66,7 @@ class ProxyChild:
         self._ready = self._folder / "ready.json"
         self._report = self._folder / "report.json"
         self.log = self._folder / "proxy.log"
-        own = ["--ready", str(self._ready), "--report", str(self._report)]
+        own = [READY_FLAG, str(self._ready), REPORT_FLAG, str(self._report)]
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(  # noqa: S603  # our own module, no shell
                 command(tool, confdir, [*own, *arguments]),

@@ -23,7 +23,7 @@ from rewind_proxy.cli.bundle import make_bundle, node_extra
 from rewind_proxy.cli.child_environment import child_environment, split_credentials, upstream_proxy
 from rewind_proxy.cli.environment import DEFAULT_PORT, warn
 from rewind_proxy.cli.output import console, print_error
-from rewind_proxy.cli.proxy_child import ProxyChild, child_variables, command
+from rewind_proxy.cli.proxy_child import ProxyChild, ProxyError, child_variables, command
 from rewind_proxy.cli.run_summary import print_summary
 from rewind_proxy.cli.settings_flags import as_options, with_settings
 from rewind_proxy.errors import RewindError
@@ -70,12 +70,17 @@ def run_command(
         why = "cannot be executed" if found else "was not found"
         print_error(f"the command {words[0]!r} {why}")
         raise typer.Exit(NOT_EXECUTABLE_EXIT if found else NOT_FOUND_EXIT)
-    arguments, upstream_auth = proxy_arguments(flags, 0)
+    bundle = make_bundle(authority.confdir, authority.ca_file, os.environ)
+    arguments, upstream_auth = proxy_arguments(flags, 0, bundle)
     with ProxyChild("proxy", authority.confdir, arguments, upstream_auth) as proxy:
         listening = proxy.wait_until_ready()
-        variables = agent_variables(authority, hosts, listening.port)
+        variables = agent_variables(authority, bundle, hosts, listening.port)
         child_exit = run_child([executable, *words[1:]], variables)
-        result = proxy.end() | {"child_exit": child_exit}
+        try:
+            result = proxy.end() | {"child_exit": child_exit}
+        except ProxyError as error:  # nothing went live: the command had no other way out
+            print_error(f"{error}\nthe command itself ended with {child_exit}")
+            raise typer.Exit(FAILED_EXIT) from None
         outcome = Outcome(result, resolved.mode, allow_empty)
         print_summary(result, outcome.reason, proxy.log if result["failed"] else None)
         if not result["failed"]:
@@ -122,9 +127,14 @@ class Outcome:
         return self.mode == "replay" and not self.report["steps"] and not self.allow_empty
 
 
-def proxy_arguments(flags: Flags, port: int) -> tuple[list[str], str | None]:
-    """Arguments of the proxy child, and the credentials of the corporate proxy that it chains to."""
-    arguments = ["--listen-port", str(port), *as_options(flags)]
+def proxy_arguments(flags: Flags, port: int, bundle: Path) -> tuple[list[str], str | None]:
+    """Arguments of the proxy child, and the credentials of the corporate proxy that it chains to.
+
+    Providers are verified by `bundle`, the system's roots and the user's: mitmproxy's own are certifi's, which
+    do not hold the CA of a company that reads TLS.
+    """
+    trust = ["--set", f"ssl_verify_upstream_trusted_ca={bundle}"]
+    arguments = ["--listen-port", str(port), *trust, *as_options(flags)]
     corporate = upstream_proxy(os.environ, port or None)
     if corporate is None:
         return arguments, None
@@ -138,9 +148,8 @@ def ca_for(hosts: HostTable) -> Authority:
     return ensure_ca(ca_folder(names, os.environ), names)
 
 
-def agent_variables(authority: Authority, hosts: HostTable, port: int) -> dict[str, str]:
+def agent_variables(authority: Authority, bundle: Path, hosts: HostTable, port: int) -> dict[str, str]:
     """The environment of the command; warnings about what had to be changed are printed."""
-    bundle = make_bundle(authority.confdir, authority.ca_file, os.environ)
     extra = node_extra(authority.confdir, authority.ca_file, os.environ)
     url = f"http://127.0.0.1:{port}"
     changes, warnings = child_environment(os.environ, url, bundle, extra, hosts.patterns())
@@ -215,7 +224,8 @@ WEB_COLUMNS = ("comment", "method", "path", "status", "size", "time")
 def _foreground(tool: str, port: int, flags: Flags, more: Sequence[str]) -> None:
     resolved: Settings = settings.load(flags=flags, environ=os.environ, cwd=Path.cwd())
     authority = ca_for(HostTable(resolved.hosts))
-    arguments, upstream_auth = proxy_arguments(flags, port)
+    bundle = make_bundle(authority.confdir, authority.ca_file, os.environ)
+    arguments, upstream_auth = proxy_arguments(flags, port, bundle)
     console(stderr=True).print(
         f"rewind {tool} · mode {resolved.mode} · store {resolved.store}\n"
         f'In the shell of the client: eval "$(rewind env --port {port})"'

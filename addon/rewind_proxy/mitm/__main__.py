@@ -8,6 +8,7 @@ the proxy listens, `--report FILE` with the report when it has ended.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from mitmproxy.tools import cmdline, main
 from mitmproxy.tools.dump import DumpMaster
 from mitmproxy.tools.web.master import WebMaster
 
+from rewind_proxy.handover import READY_FLAG, REPORT_FLAG, UPSTREAM_AUTH_VARIABLE
 from rewind_proxy.mitm.child import equip
 
 
@@ -55,9 +57,11 @@ def run(arguments: Sequence[str]) -> None:
     """Run the proxy until it is told to end. `SystemExit` carries its exit status when that is not 0."""
     parser = argparse.ArgumentParser(prog="python -m rewind_proxy.mitm", add_help=False)
     parser.add_argument("tool", choices=("proxy", "dump", "web"))
-    parser.add_argument("--ready", type=Path)
-    parser.add_argument("--report", type=Path)
+    parser.add_argument(READY_FLAG, type=Path)
+    parser.add_argument(REPORT_FLAG, type=Path)
     own, rest = parser.parse_known_args(arguments)
+    if upstream_auth := os.environ.pop(UPSTREAM_AUTH_VARIABLE, None):
+        rest += ["--set", f"upstream_auth={upstream_auth}"]
 
     class Proxy(LeanMaster):
         def __init__(self, opts: options.Options) -> None:

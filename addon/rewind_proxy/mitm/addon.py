@@ -1,9 +1,7 @@
 """The mitmproxy addon: hooks that read a flow, ask the engine and carry out its decision.
 
 mitmproxy logs an exception in a hook and then sends the request upstream. So everything between a request and
-its decision stands inside one boundary (`request`), which refuses in replay and forwards untouched elsewhere;
-and `server_connect` is the net below it: in replay no connection to a known host is ever opened, whatever led
-there.
+its decision stands inside one boundary (`request`), which refuses in replay and forwards untouched elsewhere.
 """
 
 from __future__ import annotations
@@ -13,15 +11,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mitmproxy import connection, ctx, exceptions, http, tcp, tls
+from mitmproxy import ctx, exceptions, http
 from mitmproxy.addonmanager import Loader
 from mitmproxy.log import ALERT
-from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from rewind_proxy.canonical.model import JsonObject, Mode
 from rewind_proxy.engine import Forward, Header, Refuse, Replay, Step, refuse_failed
 from rewind_proxy.errors import RewindError
 from rewind_proxy.mitm import options, traffic
+from rewind_proxy.mitm.connections import Connections
 from rewind_proxy.mitm.runtime import RequestLine, Runtime
 from rewind_proxy.mitm.summary import ExitStatus
 from rewind_proxy.mitm.tee import Tee
@@ -61,9 +59,10 @@ class Rewind:
         self.hosts = HostTable({})
         self._exit: ExitStatus | None = None
         self._on_report = on_report
-        self._upstreams: frozenset[tuple[str, int]] = frozenset()
+        self.upstreams: frozenset[tuple[str, int]] = frozenset()
         self._pending: dict[str, Pending] = {}
-        self._session_of_client: dict[str, str] = {}
+        self._connections = Connections(self)
+        self.addons = [self._connections]
 
     # -- life ----------------------------------------------------------------------------------------------
 
@@ -88,7 +87,7 @@ class Rewind:
             for each in in_the_way:
                 logger.warning("rewind: calls may go unrecorded: %s", each)
         self.hosts = hosts
-        self._upstreams = traffic.addresses(settings.upstream.values())
+        self.upstreams = traffic.addresses(settings.upstream.values())
         if changed and self.runtime is not None:
             self._close()
             self.settings = settings
@@ -130,83 +129,17 @@ class Rewind:
         """The mode in force; before the settings are read, the safe one."""
         return self.settings.mode if self.settings else "replay"
 
-    # -- connections ---------------------------------------------------------------------------------------
-
-    def http_connect(self, flow: http.HTTPFlow) -> None:
-        """Answer CONNECT to a known host ourselves, so that nothing is dialled for it, in eager mode too."""
-        host = self.hosts.find(flow.request.host, flow.request.port)
-        user = traffic.proxy_user(flow.request.headers)
-        if user:
-            self._session_of_client[flow.client_conn.id] = user
-        if host is None:
-            if self._refuses_unknown(flow.request.host):
-                traffic.answer(flow, 403, (("content-type", "text/plain"),), _unknown_text(flow.request.host))
-            return
-        if host.auth_only and self.mode != "replay":
-            return
-        traffic.accept_tunnel(flow)
-
-    def tls_clienthello(self, data: tls.ClientHelloData) -> None:
-        """Decrypt known hosts without asking the provider for anything; tunnel all others untouched."""
-        address = data.context.server.address
-        sni = data.client_hello.sni
-        host = self._find(sni, address)
-        if host is None or (host.auth_only and self.mode != "replay"):
-            data.ignore_connection = True
-            name = sni or (address[0] if address else "")
-            if name and self.runtime is not None:
-                self.runtime.report.tunnelled[name] = None
-            return
-        # TlsConfig comes after us and would open the provider's TLS first, to copy names of its certificate.
-        raise exceptions.AddonHalt
-
-    def tls_failed_client(self, data: tls.TlsData) -> None:
-        """Say what to do when a client does not trust our CA."""
-        name = data.conn.sni or ""
-        if self._find(name, data.context.server.address) is not None:
-            logger.warning(
-                "rewind: the client refused the certificate for %s. Start it with `rewind run`, or set what "
-                "`rewind env` prints (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CODEX_CA_CERTIFICATE).",
-                name or data.context.server.address,
-            )
-
-    def server_connect(self, data: ServerConnectionHookData) -> None:
-        """The net below all hooks: in replay no connection to a known host, or to what stands for one."""
-        if self.mode != "replay":
-            return
-        server = data.server
-        if self._find(server.sni, server.address) is not None or server.address in self._upstreams:
-            server.error = "rewind: no live call in replay mode"
-            logger.error("rewind: kept a connection to %s from being opened in replay mode", server.address)
-
-    def tcp_start(self, flow: tcp.TCPFlow) -> None:
-        """Close raw TCP to a known host in replay."""
-        if self.mode == "replay" and self._find(None, flow.server_conn.address) is not None:
-            flow.kill()
-
-    def client_disconnected(self, client: connection.Client) -> None:
-        """Forget the session name of a connection that is gone."""
-        self._session_of_client.pop(client.id, None)
-
-    def _find(self, name: str | None, address: tuple[str, int] | None) -> Host | None:
-        port = address[1] if address else 443
-        found = self.hosts.find(name, port) if name else None
-        return found or (self.hosts.find(address[0], port) if address else None)
-
     # -- requests ------------------------------------------------------------------------------------------
 
     def requestheaders(self, flow: http.HTTPFlow) -> None:
         """Plain HTTP to unknown hosts passes unbuffered; a known host's body is always read whole."""
         if traffic.known_host(self.hosts, flow) is not None:
             flow.request.stream = False
-        elif self._refuses_unknown(flow.request.pretty_host):
-            traffic.answer(
-                flow, 403, (("content-type", "text/plain"),), _unknown_text(flow.request.pretty_host)
-            )
+        elif self.refuses_unknown(flow.request.pretty_host):
+            traffic.refuse_host(flow, flow.request.pretty_host)
         else:
             flow.request.stream = True
-            if self.runtime is not None:
-                self.runtime.report.tunnelled[flow.request.pretty_host] = None
+            self.note_tunnel(flow.request.pretty_host)
 
     def request(self, flow: http.HTTPFlow) -> None:
         """The boundary: a known host's request is decided here, and no fault sends it on in replay."""
@@ -226,9 +159,7 @@ class Rewind:
             if asked_mode == "replay":
                 mode = "replay"
             session = (
-                session
-                or self._session_of_client.get(flow.client_conn.id, "")
-                or self.runtime.settings.session
+                session or self._connections.session_of(flow.client_conn) or self.runtime.settings.session
             )
             step = self.runtime.step(
                 session or self.runtime.settings.session,
@@ -348,7 +279,13 @@ class Rewind:
         if self.settings is None or self.settings.mask_flow:
             traffic.mask(flow)
 
-    def _refuses_unknown(self, name: str) -> bool:
+    def note_tunnel(self, name: str) -> None:
+        """A host passes undecrypted, or unread: it is in the report."""
+        if self.runtime is not None:
+            self.runtime.report.tunnelled[name] = None
+
+    def refuses_unknown(self, name: str) -> bool:
+        """Whether an unknown host is to be kept out; it is reported then."""
         if self.settings is None or self.settings.unknown != "refuse":
             return False
         if self.runtime is not None:
@@ -369,13 +306,6 @@ def _passed_step(pending: Pending, status: int | None, reason: str) -> StepRecor
 
 def _answer_headers(replay: Replay) -> tuple[Header, ...]:
     return replay.cassette.answer.headers + replay.headers
-
-
-def _unknown_text(host: str) -> bytes:
-    return (
-        f"rewind: {host} is not a host that Rewind knows, and rewind_unknown = refuse keeps it out.\n"
-        f"Add it with rewind_hosts, or set rewind_unknown = tunnel.\n"
-    ).encode()
 
 
 def _log_progress(done: int, total: int) -> None:

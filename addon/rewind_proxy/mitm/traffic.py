@@ -132,6 +132,15 @@ def send_to(flow: http.HTTPFlow, base_url: str) -> None:
     request.path = split.path.rstrip("/") + path
 
 
+def refuse_host(flow: http.HTTPFlow, host: str) -> None:
+    """Keep an unknown host out (`rewind_unknown = refuse`)."""
+    text = (
+        f"rewind: {host} is not a host that Rewind knows, and rewind_unknown = refuse keeps it out.\n"
+        "Add it with rewind_hosts, or set rewind_unknown = tunnel.\n"
+    )
+    answer(flow, 403, (("content-type", "text/plain; charset=utf-8"),), text.encode())
+
+
 def label(flow: http.HTTPFlow, outcome: str, tier: str, mark: str) -> None:
     """Comment and marker, as mitmweb and mitmproxy show them: `rewind: replayed · normalised · 3f9a…`."""
     flow.comment = f"rewind: {outcome} · {tier}" + (f" · {mark[:8]}…" if mark else "")

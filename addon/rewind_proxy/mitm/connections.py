@@ -1,0 +1,115 @@
+"""Connections: which are decrypted, which are tunnelled, and which are never opened.
+
+`server_connect` is the net below all other hooks: in replay no connection to a known host is ever opened,
+whatever led there.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from mitmproxy import connection, exceptions, http, tcp, tls
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+
+from rewind_proxy.canonical.model import Mode
+from rewind_proxy.mitm import traffic
+from rewind_proxy.wire import Host, HostTable
+
+logger = logging.getLogger(__name__)
+
+
+class Policy(Protocol):
+    """What the connections need to know of the add-on they belong to."""
+
+    hosts: HostTable
+    upstreams: frozenset[tuple[str, int]]
+    """Addresses that stand for known hosts (`rewind_upstream`)."""
+
+    @property
+    def mode(self) -> Mode:
+        """The mode in force."""
+        ...
+
+    def note_tunnel(self, name: str) -> None:
+        """A host passes undecrypted."""
+        ...
+
+    def refuses_unknown(self, name: str) -> bool:
+        """Whether an unknown host is to be kept out (and that it was)."""
+        ...
+
+
+class Connections:
+    """The hooks of connections, below those of requests."""
+
+    name = "rewind_connections"
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._session_of_client: dict[str, str] = {}
+
+    def session_of(self, client: connection.Client) -> str:
+        """The session that a client named by its user name at the proxy; else empty."""
+        return self._session_of_client.get(client.id, "")
+
+    def http_connect(self, flow: http.HTTPFlow) -> None:
+        """Answer CONNECT to a known host ourselves, so that nothing is dialled for it, in eager mode too."""
+        host = self._policy.hosts.find(flow.request.host, flow.request.port)
+        user = traffic.proxy_user(flow.request.headers)
+        if user:
+            self._session_of_client[flow.client_conn.id] = user
+        if host is None:
+            if self._policy.refuses_unknown(flow.request.host):
+                traffic.refuse_host(flow, flow.request.host)
+            return
+        if host.auth_only and self._policy.mode != "replay":
+            return
+        traffic.accept_tunnel(flow)
+
+    def tls_clienthello(self, data: tls.ClientHelloData) -> None:
+        """Decrypt known hosts without asking the provider for anything; tunnel all others untouched."""
+        address = data.context.server.address
+        sni = data.client_hello.sni
+        host = self._find(sni, address)
+        if host is None or (host.auth_only and self._policy.mode != "replay"):
+            data.ignore_connection = True
+            name = sni or (address[0] if address else "")
+            if name:
+                self._policy.note_tunnel(name)
+            return
+        # TlsConfig comes after us and would open the provider's TLS first, to copy names of its certificate.
+        raise exceptions.AddonHalt
+
+    def tls_failed_client(self, data: tls.TlsData) -> None:
+        """Say what to do when a client does not trust our CA."""
+        name = data.conn.sni or ""
+        if self._find(name, data.context.server.address) is not None:
+            logger.warning(
+                "rewind: the client refused the certificate for %s. Start it with `rewind run`, or set what "
+                "`rewind env` prints (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CODEX_CA_CERTIFICATE).",
+                name or data.context.server.address,
+            )
+
+    def server_connect(self, data: ServerConnectionHookData) -> None:
+        """The net below all hooks: in replay no connection to a known host, or to what stands for one."""
+        if self._policy.mode != "replay":
+            return
+        server = data.server
+        if self._find(server.sni, server.address) is not None or server.address in self._policy.upstreams:
+            server.error = "rewind: no live call in replay mode"
+            logger.error("rewind: kept a connection to %s from being opened in replay mode", server.address)
+
+    def tcp_start(self, flow: tcp.TCPFlow) -> None:
+        """Close raw TCP to a known host in replay."""
+        if self._policy.mode == "replay" and self._find(None, flow.server_conn.address) is not None:
+            flow.kill()
+
+    def client_disconnected(self, client: connection.Client) -> None:
+        """Forget the session name of a connection that is gone."""
+        self._session_of_client.pop(client.id, None)
+
+    def _find(self, name: str | None, address: tuple[str, int] | None) -> Host | None:
+        port = address[1] if address else 443
+        found = self._policy.hosts.find(name, port) if name else None
+        return found or (self._policy.hosts.find(address[0], port) if address else None)
