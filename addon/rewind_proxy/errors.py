@@ -34,3 +34,7 @@ class OpaqueBodyError(RewindError):
 
 class CertificateError(RewindError):
     """The CA or a bundle cannot be made or read."""
+
+
+class CoreHashError(RewindError):
+    """A value that has no interoperable hash (DESIGN §13): the message says what stands in the way."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from store.making import open_store
 
 from rewind_proxy.store import Log, Store
+from store.making import open_store
 
 
 @pytest.fixture

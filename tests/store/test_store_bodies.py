@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store.making import make_exchange, open_store
 
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.store import structure
 from rewind_proxy.store.blobs import BLOB_COUNT, BYTE_COUNT, compress, decompress, read_count
 from rewind_proxy.store.transaction import MemoryTxn
+from store.making import make_exchange, open_store
 
 LEAVES = (
     st.none()
@@ -25,7 +25,9 @@ LEAVES = (
 )
 NAMES = st.sampled_from(["messages", "input", "contents", "system", "tools", "request", "blob"]) | st.text()
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(NAMES, inner, max_size=5), max_leaves=30
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(NAMES, inner, max_size=5),
+    max_leaves=30,
 )
 
 
@@ -83,12 +85,12 @@ def words(source: random.Random, count: int) -> str:
 
 
 @pytest.mark.parametrize("moving_mark", [False, True], ids=["plain", "cache_control moves"])
-@pytest.mark.parametrize("size", [40, 400, 1600])
+@pytest.mark.parametrize("size", [40, 1600])
 def test_a_long_session_costs_what_is_new_in_it(tmp_path: Path, size: int, moving_mark: bool) -> None:
     """200 turns take at most 3 × the last request and the answers, uncompressed (DESIGN §11).
 
-    The whole file is smaller than that too, once messages are as long as an agent's. Both hold when the client
-    marks the last message of each request for caching, as Claude Code does.
+    The whole file is smaller than that too, once messages are as long as an agent's. Both hold when the
+    client marks the last message of each request for caching, as Claude Code does.
     """
     source = random.Random(1)
     tools: JsonValue = [{"name": f"tool {number}", "description": words(source, 40)} for number in range(10)]
@@ -101,9 +103,17 @@ def test_a_long_session_costs_what_is_new_in_it(tmp_path: Path, size: int, movin
             sent = list(messages)
             if moving_mark:
                 sent[-1] = {**sent[-1], "cache_control": {"type": "ephemeral"}}  # type: ignore[dict-item]
-            body: JsonValue = {"model": "m1", "system": system, "tools": tools, "messages": sent, "stream": True}
+            body: JsonValue = {
+                "model": "m1",
+                "system": system,
+                "tools": tools,
+                "messages": sent,
+                "stream": True,
+            }
             answer = words(source, size // 4)
-            store.put(make_exchange(turn, answer.encode(), body=body, links=[*range(2 * turn), "params", turn]))
+            store.put(
+                make_exchange(turn, answer.encode(), body=body, links=[*range(2 * turn), "params", turn])
+            )
             messages.append({"role": "assistant", "content": answer})
             answers += len(answer)
             last = len(json.dumps(body))

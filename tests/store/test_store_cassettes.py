@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from store.making import content_of, digest, make_exchange, open_store
 
+from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.errors import CorruptRecordError, StoreError
 from rewind_proxy.store import Store
 from rewind_proxy.store.transaction import LmdbTxn
+from store.making import content_of, digest, make_exchange, open_store
 
 
 def test_a_recording_comes_back_whole(store: Store) -> None:
@@ -51,7 +52,11 @@ def test_answers_to_one_request_keep_their_order(store: Store) -> None:
     for answer in (b"first reply", b"second reply", b"first reply"):
         store.put(make_exchange("retry", answer))
     found = store.lookup_exact(make_exchange("retry").exact)
-    assert [store.answer(record).body for record in found] == [b"first reply", b"second reply", b"first reply"]
+    assert [store.answer(record).body for record in found] == [
+        b"first reply",
+        b"second reply",
+        b"first reply",
+    ]
     assert [record.seq for record in found] == sorted({record.seq for record in found})
     assert found[0].id == found[2].id
     request_message = 1
@@ -120,7 +125,7 @@ def test_counts_are_by_class(store: Store) -> None:
 
 
 def test_side_answers_are_those_of_the_newest_run(store: Store) -> None:
-    """The first side answer of a new run takes away the older run's; more of the same run are added in order."""
+    """The first side answer of a new run takes away the older run's; more of the same run are added."""
     for run, answer in (("run-1", b"old 1"), ("run-1", b"old 2"), ("run-2", b"new 1"), ("run-2", b"new 2")):
         store.put(make_exchange("models", answer, run=run, cls="side"))
     other = store.put(make_exchange("flags", b"kept", run="run-1", cls="side"))
@@ -140,7 +145,7 @@ def test_side_calls_are_not_in_the_normalised_tier(store: Store) -> None:
 
 def test_deleting_removes_what_nothing_else_uses(store: Store) -> None:
     """Blobs that a remaining cassette shares stay, all others go; deleting all leaves nothing behind."""
-    shared = {"role": "system", "content": "shared " * 50}
+    shared: JsonValue = {"role": "system", "content": "shared " * 50}
     kept = store.put(make_exchange("a", b"one", body={"messages": [shared, {"content": "a"}]}))
     gone = store.put(make_exchange("b", b"two", body={"messages": [shared, {"content": "b"}]}))
     assert store.delete([gone.id]) == 1
@@ -155,6 +160,16 @@ def test_deleting_removes_what_nothing_else_uses(store: Store) -> None:
     assert not any(left.values()), left
 
 
+@pytest.mark.parametrize("start", ["", "ab", "whole"])
+def test_deleting_takes_whole_ids_only(store: Store, start: str) -> None:
+    """The start of an id deletes nothing, not even what was named beside it; an unknown id is none."""
+    record = store.put(make_exchange())
+    with pytest.raises(StoreError, match="whole"):
+        store.delete([record.id, record.id[:60] if start == "whole" else start])
+    assert store.count() == 1
+    assert store.delete([digest("unknown")]) == 0
+
+
 def test_numbers_are_never_given_twice(store: Store) -> None:
     """A recording made after the newest was deleted does not take its number."""
     first = store.put(make_exchange("a"))
@@ -167,7 +182,10 @@ def test_a_record_that_does_not_parse_is_named(store: Store) -> None:
     record = store.put(make_exchange())
     with store._place.write() as txn:
         txn.put("cassettes", b"r" + record.seq.to_bytes(8, "big"), b"garbage")
-    with open_store(store.path, settings_digest="other") as fresh, pytest.raises(CorruptRecordError, match=record.id):
+    with (
+        open_store(store.path, settings_digest="other") as fresh,
+        pytest.raises(CorruptRecordError, match=record.id),
+    ):
         fresh.lookup_exact(record.exact)
 
 
@@ -184,7 +202,7 @@ def test_an_index_that_points_nowhere_is_named(store: Store) -> None:
 @pytest.mark.parametrize("what", ["answer", "structure", "message", "list"])
 def test_damaged_bytes_are_never_an_answer(store: Store, what: str, damage: bytes) -> None:
     """Whatever stands in the place of stored bytes, reading them is an error that names the cassette."""
-    message = {"role": "user", "content": "text " * 100}
+    message: JsonValue = {"role": "user", "content": "text " * 100}
     record = store.put(make_exchange(answer=b"answer", body={"messages": [message]}))
     with store._place.write() as txn:
         places = {
@@ -197,11 +215,9 @@ def test_damaged_bytes_are_never_an_answer(store: Store, what: str, damage: byte
             next(key for key, _ in txn.scan("blobs", b"b") if key != places["answer"][1]),
         )
         txn.put(*places[what], damage)
+    read = store.answer if what == "answer" else store.request_body
     with pytest.raises(CorruptRecordError, match=record.id):
-        if what == "answer":
-            store.answer(record)
-        else:
-            store.request_body(record)
+        read(record)
 
 
 def test_reading_changes_nothing(place: Path) -> None:
@@ -210,9 +226,11 @@ def test_reading_changes_nothing(place: Path) -> None:
         record = store.put(make_exchange())
     before = content_of(place.parent)
     with open_store(place, readonly=True, settings_digest="other") as store:
-        assert store.lookup_exact(record.exact) and store.answer(record).body and store.request_body(record)
+        assert store.lookup_exact(record.exact) == (record,)
+        assert store.answer(record).body == b"hi"
+        assert store.request_body(record) is not None
         assert store.needs_index()
-        store.index(lambda found, body: (found.exact, (found.exact,)))
+        store.index(lambda found, _body: (found.exact, (found.exact,)))
         assert store.lookup_normalised(record.exact) == (record,)
         assert store.stats().cassettes == len(list(store.cassettes())) == store.count() == 1
         with pytest.raises(StoreError, match="reading only"):

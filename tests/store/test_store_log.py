@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from store.making import content_of, make_step
 
 from rewind_proxy.errors import CorruptRecordError, StoreError
 from rewind_proxy.store import Log, RunRecord, log_path
+from store.making import content_of, make_step
 
 
 def make_run(name: str) -> RunRecord:
@@ -59,7 +59,9 @@ def test_the_end_of_a_run_takes_the_place_of_its_start(log: Log) -> None:
 def test_steps_belong_to_their_run_and_keep_their_order(log: Log) -> None:
     """Steps come in the order of their numbers; one written again takes its own place."""
     log.append([make_step(number, run="r") for number in (300, 2, 1)])
-    log.append([make_step(1, run="r2"), make_step(2, run="r", preview="old"), make_step(2, run="r", preview="new")])
+    log.append(
+        [make_step(1, run="r2"), make_step(2, run="r", preview="old"), make_step(2, run="r", preview="new")]
+    )
     assert [step.number for step in log.steps("r")] == [1, 2, 300]
     assert log.step("r", 2).preview == "new"
     assert log.steps("r-none") == []

@@ -9,10 +9,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
-from store.making import make_exchange, make_step, open_store
 
 from rewind_proxy.errors import StoreError
 from rewind_proxy.store import Log, Store
+from store.making import make_exchange, make_step, open_store
 
 spawn = multiprocessing.get_context("spawn")
 EACH = 40
@@ -124,8 +124,7 @@ def write_until_refused(place: Path, ready: object) -> None:
         for number in range(100_000):
             try:
                 store.put(exchange_of(7, number))
-            except StoreError as error:
-                assert "restart" in str(error)
+            except StoreError:
                 assert store.lookup_exact(exchange_of(7, number - 1).exact)
                 return
             if number == 20:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,9 @@ from rewind_proxy.store.environment import open_environment
 from rewind_proxy.store.transaction import MemoryTxn, Txn
 
 KEYS = st.lists(st.sampled_from([b"a", b"b", b"\xff"]), min_size=1, max_size=4).map(b"".join)
-ACTIONS = st.lists(st.tuples(st.sampled_from(["put", "add", "delete"]), KEYS, st.binary(max_size=3)), max_size=20)
+ACTIONS = st.lists(
+    st.tuples(st.sampled_from(["put", "add", "delete"]), KEYS, st.binary(max_size=3)), max_size=20
+)
 PREFIXES = st.lists(st.sampled_from([b"a", b"b", b"\xff"]), max_size=3).map(b"".join)
 
 
@@ -33,8 +36,11 @@ def outcome(txn: Txn, actions: list[tuple[str, bytes, bytes]], prefix: bytes, bo
 @given(ACTIONS, PREFIXES, KEYS)
 @settings(max_examples=200, deadline=None)
 def test_memory_does_what_lmdb_does(
-    tmp_path_factory, actions: list[tuple[str, bytes, bytes]], prefix: bytes, bound: bytes
-) -> None:  # type: ignore[no-untyped-def]
+    tmp_path_factory: pytest.TempPathFactory,
+    actions: list[tuple[str, bytes, bytes]],
+    prefix: bytes,
+    bound: bytes,
+) -> None:
     """Any sequence of changes and scans gives the same answers."""
     folder: Path = tmp_path_factory.getbasetemp() / "tables"
     folder.mkdir(exist_ok=True)

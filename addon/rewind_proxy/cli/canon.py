@@ -11,6 +11,7 @@ from typing import Annotated, cast
 import typer
 from rich.text import Text
 
+from rewind_proxy.canonical.core_v3 import core_request_hash
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redactor, rule_list
@@ -75,7 +76,7 @@ def canon(document: JsonValue, reader: RequestReader, place: str) -> JsonObject:
 
 def as_canon(reading: Reading) -> JsonObject:
     """`{"class", "wire", "form", …}`; `canonical` is redacted, before scrubbing."""
-    normalised = reading.normalised
+    normalised, canonical = reading.normalised, reading.canonical
     return {
         "class": reading.endpoint.cls,
         "wire": reading.endpoint.wire,
@@ -83,10 +84,10 @@ def as_canon(reading: Reading) -> JsonObject:
         "operation": reading.endpoint.operation,
         "host": reading.target.host,
         "preset": reading.record.preset or None,
-        "canonical": reading.canonical.to_json() if reading.canonical else None,
+        "canonical": canonical.to_json() if canonical else None,
         "exact": reading.exact,
         "normalised": reading.fingerprint,
-        "core_v3": None,
+        "core_v3": core_request_hash(canonical, reading.target.host) if canonical else None,
         "slots": [
             {"rule": slot.rule, "value": slot.value, "path": str(slot.at)}
             for slot in (normalised.slots if normalised else ())
@@ -120,7 +121,7 @@ def _parsed(text: str, place: str) -> JsonValue:
 
 def _show(result: JsonObject) -> None:
     screen = console()
-    names = ("class", "wire", "form", "operation", "host", "preset", "exact", "normalised")
+    names = ("class", "wire", "form", "operation", "host", "preset", "exact", "normalised", "core_v3")
     screen.print(facts((name, safe_line(str(result[name] or ""))) for name in names))
     canonical = result["canonical"]
     if isinstance(canonical, dict):

@@ -7,59 +7,47 @@ does not hold is marked, and the exit status is 1.
 
 from __future__ import annotations
 
-import codecs
-import json
-import os
-import secrets
-import shlex
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import typer
-from rich.console import Group
+from rich.table import Table
 from rich.text import Text
 
-from rewind_proxy.canonical.model import JsonObject
+from rewind_proxy.canonical.redact_rules import MARK
+from rewind_proxy.cli.demo_run import Session, run_agent
 from rewind_proxy.cli.demo_scan import scan
 from rewind_proxy.cli.demo_screen import Screen
 from rewind_proxy.cli.output import (
-    Column,
     console,
     duration,
     facts,
-    listing,
     number,
     plural,
     safe_line,
     size,
+    table,
     tier_text,
 )
 from rewind_proxy.cli.provider import Exchange, FakeProvider
-from rewind_proxy.cli.proxy_child import child_variables
 from rewind_proxy.cli.run_summary import headline, miss_text
 from rewind_proxy.report import REFUSED_EXIT
 from rewind_proxy.settings import CONFIG_NAME
 
 HOST = "api.openai.com"
-AGENT = Path(__file__).with_name("demo_agent.py")
-TODO = "- water the plants\n- answer Ada\n- ship version 0.1\n"
-QUESTION = "Please run `cat TODO.md` and tell me what is left to do."
-OTHER_QUESTION = "Please run `cat TODO.md` and tell me what is done."
+TODO = "water the plants, answer Ada, ship version 0.1\n"
+QUESTION = "run `cat todo.txt`: what is left?"
+OTHER_QUESTION = "run `cat todo.txt`: what is done?"
 OTHER_EFFORT = f"--effort=high {QUESTION}"
 
-_ENTRY_POINT = "from rewind_proxy.cli.app import main; main()"
-_PROXY_VARIABLES = frozenset(("http_proxy", "https_proxy", "all_proxy", "no_proxy"))
 # As a real provider, the fake one thinks first and then talks slowly.
-_THINKING = 0.4
-_TALKING = 0.08
+_THINKING = 0.3
+_TALKING = 0.06
 
 
 def register(app: typer.Typer) -> None:
@@ -69,38 +57,15 @@ def register(app: typer.Typer) -> None:
 
 def demo_command() -> None:
     """See it work in ten seconds, without a key or a network: record, replay, a miss explained."""
+    begun = time.monotonic()
     screen = Screen(console(), is_terminal=sys.stdout.isatty())
     with tempfile.TemporaryDirectory(prefix="rewind-demo-") as folder:
         Demo(screen, Path(folder).resolve()).play()
     what_next(screen)
+    screen.gap()
+    screen.show(Text(f"That took {duration((time.monotonic() - begun) * 1000)}.", style="dim"))
     if screen.failures:
         raise typer.Exit(1)
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """One `rewind run` that has ended. `secrets` are the credentials that it was given."""
-
-    status: int
-    output: str
-    """What the client printed."""
-    errors: str
-    report: JsonObject
-    calls: list[dict[str, Any]]
-    """As the client noted them: `name`, `tier`, `note`, `seconds`."""
-    tls: list[str]
-    """Version, and issuer of the certificate that the client accepted."""
-    secrets: tuple[str, str]
-
-    @property
-    def seconds(self) -> float:
-        """What the client waited for its model."""
-        return sum(call["seconds"] for call in self.calls)
-
-    @property
-    def tiers(self) -> list[str]:
-        """The tier of each call."""
-        return [call["tier"] for call in self.calls]
 
 
 class Demo:
@@ -131,8 +96,8 @@ class Demo:
         screen = self.screen
         screen.heading("1  Record")
         screen.text(
-            f"A fake provider listens on port {self.provider.port} in place of {HOST}. The agent is 200 lines "
-            "of Python that know nothing of Rewind: it speaks TLS to its proxy, and streams."
+            f"A fake provider listens on port {self.provider.port} in place of {HOST}.",
+            "The agent is a small Python program that knows nothing of Rewind; it talks TLS, and streams.",
         )
         session = self.run("laptop", [], [QUESTION])
         version, issuer = session.tls or ("", "")
@@ -140,8 +105,8 @@ class Demo:
         screen.check(bool(version), f"{safe_line(version)}, by a certificate of {safe_line(issuer)}")
         screen.check(
             session.status == 0 and session.tiers == ["recorded"] * calls and calls > 0,
-            f"{plural(calls, 'call')} reached the provider over {plural(self.provider.connections, 'connection')}"
-            f", and {session.report['recorded']} were recorded",
+            f"the provider saw {plural(calls, 'call')} over "
+            f"{plural(self.provider.connections, 'connection')}; {session.count('recorded')} were recorded",
         )
         return session
 
@@ -151,15 +116,14 @@ class Demo:
         screen.heading("2  Replay, with the provider gone")
         before = self.provider.connections
         screen.text(
-            "The provider is stopped. The same agent runs again in another folder, at another time, as another "
-            "session and with other credentials. All of that is in its prompts."
+            "The provider is stopped. The same agent runs again: in another folder, at another time, as "
+            "another session, with other credentials. All of that is in its prompts."
         )
         session = self.run("ci", ["--mode", "replay"], [QUESTION])
-        screen.gap()
-        screen.show(_side_by_side(recorded, session), indent=2)
+        screen.grid(_side_by_side(recorded, session))
         notes = sorted({call["note"] for call in session.calls if call["note"]})
         for note in notes:
-            screen.show(Text(f"ignored: {safe_line(note)}", style="dim"), indent=2)
+            screen.show(Text(f"left aside to match: {safe_line(note)}", style="dim"), indent=2)
         screen.gap()
         dialled = self.provider.connections - before
         screen.check(
@@ -174,8 +138,8 @@ class Demo:
         screen.check(session.output == recorded.output, "the agent printed the same, to the byte")
         screen.check(
             session.seconds < recorded.seconds,
-            f"the model's time: {_time(recorded.seconds)} recorded, {_time(session.seconds)} replayed, "
-            f"{_time(recorded.seconds - session.seconds)} and {number(_count(session, 'tokens_saved'))} tokens saved",
+            f"waited for the model: {_seconds(recorded.seconds)} then, {_seconds(session.seconds)} now; "
+            f"{number(session.count('tokens_saved'))} tokens saved",
         )
 
     def miss(self) -> None:
@@ -183,8 +147,8 @@ class Demo:
         screen = self.screen
         screen.heading("3  A miss, explained")
         screen.text(
-            "Now one question has two other words, and one is asked with another setting. In replay nothing "
-            "goes out: the call is refused, the agent's own screen says why, and so does the report."
+            "Now one question has another word, and one is asked with another parameter. Nothing goes out in "
+            "replay: such a call is refused, and the report says which recording came near, and why not."
         )
         session = self.run("ci", ["--mode", "replay"], [OTHER_QUESTION, OTHER_EFFORT])
         misses = session.report["misses"]
@@ -196,70 +160,83 @@ class Demo:
         explained = [found for found in misses if isinstance(found, dict) and found["difference"]]
         screen.check(
             session.report["refused"] == len(explained) == 2,
-            f"{plural(len(explained), 'miss', 'misses')} explained: the nearest recording, the path, both values",
+            f"{len(explained)} misses explained: the nearest recording, the path, both values",
         )
-        screen.check(session.status == REFUSED_EXIT, f"`rewind run` ended with {session.status}: CI would stop here")
+        screen.check(
+            session.status == REFUSED_EXIT, f"`rewind run` ended with {session.status}: CI would stop here"
+        )
 
     def keep_secrets(self, recorded: Session) -> None:
         """Act four."""
         screen = self.screen
         screen.heading("4  What is not in the store")
-        found = scan(self.folder, [*recorded.secrets, "[REDACTED]"])
+        key, token = recorded.secrets
         screen.text(
-            "The agent sent an API key in a header, and a deploy token in its prompt "
-            f"({safe_line(recorded.secrets[1][:8])}…)."
+            f"While recording, the agent sent an API key in a header ({safe_line(key[:12])}…), and told its model "
+            f"a deploy token ({safe_line(token[:8])}…)."
         )
+        screen.gap()
+        found = scan(self.folder, [key, token, MARK])
         screen.check(
-            found.found == {"[REDACTED]"},
-            f"neither is in any of the {plural(found.files, 'file')} ({size(found.bytes)}, "
-            f"{found.frames} zstd frames decompressed): the prompt has [REDACTED] there",
+            found.found == {MARK},
+            f"neither is in the {plural(found.files, 'file')} of this demo ({size(found.bytes)}, and "
+            f"{plural(found.frames, 'zstd frame')} decompressed); {MARK} is",
         )
 
     def run(self, place: str, flags: Sequence[str], questions: Sequence[str]) -> Session:
         """`rewind run` around the agent in the folder `place`; its output is shown as it comes."""
         work = self.folder / place
         work.mkdir(exist_ok=True)
-        (work / "TODO.md").write_text(TODO, encoding="utf-8")
-        notes, report = self.folder / "notes.json", self.folder / "report.json"
-        key = f"sk-proj-{secrets.token_hex(24)}"
-        token = f"ghp_{secrets.token_hex(18)}"
-        self.screen.command(shlex.join(["rewind", "run", *flags, "--", "./agent", *questions]))
-        process = subprocess.Popen(  # noqa: S603  # our own command
-            [sys.executable, "-c", _ENTRY_POINT, "run", *flags, "--report", report, "--"]
-            + [sys.executable, AGENT, notes, *questions],
-            env=_variables() | {"OPENAI_API_KEY": key, "DEPLOY_TOKEN": token},
-            cwd=work,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        with process:
-            assert process.stdout
-            assert process.stderr
-            output = self._show(process.stdout.fileno())
-            errors = process.stderr.read().decode(errors="replace")
-        if not (notes.exists() and report.exists()):
-            raise DemoError(f"`rewind run` ended with {process.returncode}: {errors.strip()}")
-        noted = json.loads(notes.read_text(encoding="utf-8"))
-        session = Session(
-            process.returncode,
-            output,
-            errors,
-            json.loads(report.read_text(encoding="utf-8")),
-            noted["calls"],
-            noted["tls"],
-            (key, token),
-        )
+        (work / "todo.txt").write_text(TODO, encoding="utf-8")
+        self.screen.command(["rewind", "run", *flags, "--", "./agent", *questions])
+        gutter = self.screen.gutter()
+        try:
+            session = run_agent(self.folder, work, flags, questions, gutter.write)
+        finally:
+            gutter.end()
+        self.screen.gap()
         self.screen.show(headline(session.report), indent=2)
+        self.screen.gap()
         return session
 
-    def _show(self, output: int) -> str:
-        gutter = self.screen.gutter()
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        shown = ""
-        while part := os.read(output, 1 << 16):
-            text = decoder.decode(part)
-            shown += text
-            gutter.write(text)
-        gutter.end()
-        return shown
+
+def what_next(screen: Screen) -> None:
+    """The commands for a session of one's own."""
+    # From a checkout nothing is on PATH: scripts/rewind is the command.
+    rewind = "rewind" if shutil.which("rewind") else "scripts/rewind"
+    screen.heading("What next")
+    rows = (
+        ('run -- codex exec "…"', "record, then replay"),
+        ('run --mode replay -- codex exec "…"', "nothing live: for CI"),
+        ("ls", "what was recorded"),
+        ("doctor", "agents found here"),
+    )
+    screen.grid(facts((f"{rewind} {words}", Text(meaning)) for words, meaning in rows))
+
+
+def _side_by_side(recorded: Session, replayed: Session) -> Table:
+    """Each call of two runs of the same client."""
+    grid = table(("call", "left"), ("recorded", "right"), ("replayed", "right"), ("tier", "left"))
+    for first, second in zip(recorded.calls, replayed.calls, strict=False):
+        grid.add_row(
+            safe_line(first["name"]),
+            duration(first["seconds"] * 1000),
+            duration(second["seconds"] * 1000),
+            tier_text(second["tier"]),
+        )
+    return grid
+
+
+def _at_a_human_pace(exchange: Exchange) -> None:
+    time.sleep(_THINKING)
+    exchange.send(_TALKING)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(2)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _seconds(value: float) -> str:
+    return duration(value * 1000)

@@ -1,7 +1,7 @@
 """The client of `rewind demo`: a small agent, with the standard library only, that knows nothing of Rewind.
 
-`agent NOTES QUESTION…` reads HTTPS_PROXY, SSL_CERT_FILE, OPENAI_API_KEY and DEPLOY_TOKEN, streams its answers to
-standard output, runs the commands that the model asks for, and writes to NOTES what it saw of each call. A
+`agent NOTES QUESTION…` reads HTTPS_PROXY, SSL_CERT_FILE, OPENAI_API_KEY and DEPLOY_TOKEN, streams its answers
+to standard output, runs the commands that the model asks for, and writes to NOTES what it saw of each call. A
 question that starts with `--effort=LEVEL ` is asked with that reasoning effort. Like real agents it puts the
 folder, the time and a session id into its prompt, and asks for a title first. Exit status 1 when a call was
 refused.
@@ -19,7 +19,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,7 +31,11 @@ TOOL = {
     "function": {
         "name": "shell",
         "description": "Run a command in the working directory.",
-        "parameters": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
+        "parameters": {
+            "type": "object",
+            "properties": {"command": {"type": "string"}},
+            "required": ["command"],
+        },
     },
 }
 _EFFORT = re.compile(r"--effort=(\w+) ")
@@ -73,7 +77,7 @@ class Agent:
             for call in answer.get("tool_calls", ()):
                 command = json.loads(call["function"]["arguments"])["command"]
                 say("runs", command)
-                done = subprocess.run(command, shell=True, capture_output=True, text=True)  # noqa: S602
+                done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S602  # as agents do
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": done.stdout})
             if "tool_calls" not in answer:
                 return
@@ -83,7 +87,7 @@ class Agent:
         return (
             "You are a careful assistant.\n"
             f"<cwd>{Path.cwd()}</cwd>\n"
-            f"<current_datetime>{datetime.now(timezone.utc).isoformat()}</current_datetime>\n"
+            f"<current_datetime>{datetime.now(UTC).isoformat()}</current_datetime>\n"
             f"Session: {self.session}\n"
             f"To deploy, use the token {os.environ['DEPLOY_TOKEN']} and no other."
         )
@@ -143,6 +147,7 @@ def deltas(response: http.client.HTTPResponse) -> Iterator[Json]:
         if line.startswith(b"data: {"):
             for choice in json.loads(line[len(b"data: ") :])["choices"]:
                 yield choice["delta"]
+    response.read()  # reading by lines leaves a body with a length open at its end
 
 
 def message(role: str, content: str) -> Json:
@@ -158,7 +163,7 @@ def say(who: str, text: str) -> None:
 
 def more(text: str) -> None:
     """Go on with the paragraph; shown at once."""
-    sys.stdout.write(text.replace("\n", " "))
+    sys.stdout.write(text)
     sys.stdout.flush()
 
 
@@ -170,7 +175,7 @@ def main() -> None:
         try:
             agent.ask(question)
         except RefusedError as error:
-            say("error", str(error))
+            say("error", str(error).partition("\n")[0])
             status = 1
     notes = {"calls": agent.calls, "tls": agent.tls}
     Path(sys.argv[1]).write_text(json.dumps(notes), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,8 +45,7 @@ def _frames(content: mmap.mmap) -> Iterator[bytes]:
     """The decompressed frames that start anywhere in `content`."""
     start = content.find(_FRAME)
     while start >= 0:
-        try:
+        # Four bytes may only look like the start of a frame.
+        with contextlib.suppress(zstandard.ZstdError):
             yield zstandard.ZstdDecompressor().decompressobj().decompress(content[start:])
-        except zstandard.ZstdError:
-            pass  # four bytes that only look like the start of a frame
         start = content.find(_FRAME, start + 1)

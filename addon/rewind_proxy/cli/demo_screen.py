@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from rewind_proxy.cli.output import safe
@@ -13,6 +16,8 @@ from rewind_proxy.cli.output import safe
 _WIDEST = 96
 _UNKNOWN_WIDTH = 80
 _GUTTER = "  │ "
+_PROMPT = "  $ "
+_BREAK = " \\"
 _LABEL = 8
 _LABEL_STYLES = {"you": "bold", "title": "dim", "model": "cyan", "runs": "magenta", "error": "bold red"}
 _PIECE = re.compile(r"\n| +|[^ \n]+")
@@ -32,21 +37,37 @@ class Screen:
         rule = "━" * max(0, self.width - len(title) - 4)
         self._console.print()
         self._console.print(
-            Text("━━ ", style="blue").append(title, style="bold").append(f" {rule}", style="blue"), soft_wrap=True
+            Text("━━ ", style="blue").append(title, style="bold").append(f" {rule}", style="blue"),
+            soft_wrap=True,
         )
 
-    def text(self, *lines: str) -> None:
-        """A paragraph of prose, wrapped."""
-        self.show(Text(" ".join(lines)))
+    def text(self, *sentences: str) -> None:
+        """A paragraph of prose."""
+        self.show(Text(" ".join(sentences)))
 
-    def show(self, what: RenderableType, indent: int = 0) -> None:
-        """Anything rich can print, within the width."""
-        self._console.print(Padding(what, (0, 0, 0, indent)), width=self.width)
+    def show(self, text: Text, indent: int = 0) -> None:
+        """A text, wrapped within the width."""
+        for line in text.wrap(self._console, self.width - indent):
+            line.rstrip()
+            self._console.print(" " * indent, line, sep="", soft_wrap=True)
 
-    def command(self, line: str) -> None:
-        """The command that is being run."""
-        self._console.print()
-        self._console.print(Text("  $ ", style="green").append(line, style="bold"), soft_wrap=True)
+    def grid(self, table: Table) -> None:
+        """A table."""
+        self._console.print(Padding(table, (0, 0, 0, 2), expand=False), width=self.width)
+
+    def command(self, words: Sequence[str]) -> None:
+        """The command that is being run, broken as a shell takes it."""
+        lines = [shlex.quote(words[0])]
+        for word in map(shlex.quote, words[1:]):
+            if len(_PROMPT) + len(lines[-1]) + len(word) + len(_BREAK) < self.width:
+                lines[-1] += f" {word}"
+            else:
+                lines[-1] += _BREAK
+                lines.append(f"    {word}")
+        self.gap()
+        for position, line in enumerate(lines):
+            mark = " " * len(_PROMPT) if position else _PROMPT
+            self._console.print(Text(mark, style="green").append(line, style="bold"), soft_wrap=True)
 
     def gap(self) -> None:
         """An empty line."""
@@ -57,8 +78,8 @@ class Screen:
         mark = Text("  ✓ ", style="bold green") if holds else Text("  ✗ ", style="bold red")
         if not holds:
             self.failures.append(claim)
-        lines = Text(claim).wrap(self._console, self.width - 4)
-        for position, line in enumerate(lines):
+        for position, line in enumerate(Text(claim).wrap(self._console, self.width - 4)):
+            line.rstrip()
             self._console.print(Text("    ") if position else mark, line, sep="", soft_wrap=True)
 
     def gutter(self) -> Gutter:

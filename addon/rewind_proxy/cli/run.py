@@ -130,7 +130,7 @@ class Outcome:
 def proxy_arguments(flags: Flags, port: int, bundle: Path) -> tuple[list[str], str | None]:
     """Arguments of the proxy child, and the credentials of the corporate proxy that it chains to.
 
-    Providers are verified by `bundle`, the system's roots and the user's: mitmproxy's own are certifi's, which
+    Providers are verified by `bundle`, the system's roots and the user's: mitmproxy's are certifi's, which
     do not hold the CA of a company that reads TLS.
     """
     trust = ["--set", f"ssl_verify_upstream_trusted_ca={bundle}"]

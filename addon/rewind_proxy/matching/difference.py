@@ -43,8 +43,6 @@ _ABSENT = _Absent()
 
 
 def _walk(a: JsonValue | _Absent, b: JsonValue | _Absent, at: Pointer) -> Iterator[Difference]:
-    if a == b and type(a) is type(b):
-        return
     if isinstance(a, dict) and isinstance(b, dict):
         for name in in_order(cast("JsonObject", {**a, **b})):
             yield from _walk(a.get(name, _ABSENT), b.get(name, _ABSENT), at.member(name))
@@ -54,8 +52,9 @@ def _walk(a: JsonValue | _Absent, b: JsonValue | _Absent, at: Pointer) -> Iterat
             right = b[index] if index < len(b) else _ABSENT
             yield from _walk(left, right, at.item(index))
     elif isinstance(a, str) and isinstance(b, str):
-        yield Difference(str(at), *_excerpts(a, b))
-    else:
+        if a != b:
+            yield Difference(str(at), *_excerpts(a, b))
+    elif type(a) is not type(b) or a != b:  # True == 1 in Python, not in JSON
         yield Difference(str(at), _short(a), _short(b))
 
 

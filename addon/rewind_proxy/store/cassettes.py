@@ -22,6 +22,7 @@ from rewind_proxy.store.transaction import MemoryTxn, Txn
 
 _BATCH = 32
 _SHORTEST_PREFIX = 4
+_WHOLE_ID = 64
 
 
 class Store:
@@ -248,6 +249,8 @@ class Store:
         deleted = 0
         with self._place.write() as txn:
             for cassette_id in ids:
+                if len(cassette_id) != _WHOLE_ID:
+                    raise StoreError(f"{cassette_id!r} is not a whole cassette id: nothing is deleted")
                 for found in list(recordings.by_id(txn, cassette_id)):
                     recordings.remove(txn, self._reader.read(txn, *found))
                     deleted += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from rewind_proxy.store.cassettes import Store
 from rewind_proxy.store.exchange import Exchange
 from rewind_proxy.store.log import Log
 from rewind_proxy.store.records import CassetteRecord, StepRecord
+
+_logger = logging.getLogger(__name__)
 
 MAX_QUEUED = 1024
 MAX_QUEUED_BYTES = 256 * 1024 * 1024
@@ -162,7 +165,10 @@ class Recorder:
             if len(self.failures) < _KEPT_FAILURES:
                 self.failures.append(text)
         if self._on_failure is not None:
-            self._on_failure(text)
+            try:
+                self._on_failure(text)
+            except Exception:  # the thread goes on whatever the caller's function does
+                _logger.exception("rewind: telling of a failed recording failed")
 
 
 def _in_words(error: Exception) -> str:

@@ -1,0 +1,121 @@
+"""Proxies that run for the whole session, for tests that need no special ones, and a provider to direct."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from proxy import control
+
+from rewind_proxy.cli.provider import Behaviour, Exchange, FakeProvider, Request
+from support.client import Client, Got
+from support.proxies import Proxy, proxy
+
+CONTROL = ("-s", str(Path(control.__file__)))
+"""The arguments that load the script of `control`."""
+
+
+class Stage:
+    """A provider whose behaviour each test sets; it answers well until then."""
+
+    def __init__(self) -> None:
+        self.behaviour: Behaviour = Exchange.send
+        self.provider = FakeProvider(lambda exchange: self.behaviour(exchange))
+
+    @property
+    def url(self) -> str:
+        """Its base URL."""
+        return self.provider.url
+
+    @property
+    def port(self) -> int:
+        """Its port."""
+        return self.provider.port
+
+    def heard(self, text: str) -> list[Request]:
+        """The requests whose body holds a text."""
+        return [request for request in self.provider.requests if text.encode() in request.decoded]
+
+
+@pytest.fixture(scope="session")
+def _the_stage() -> Iterator[Stage]:
+    stage = Stage()
+    with stage.provider:
+        yield stage
+
+
+@pytest.fixture
+def stage(_the_stage: Stage) -> Iterator[Stage]:
+    """The provider of `live`."""
+    before = len(_the_stage.provider.failures)
+    yield _the_stage
+    _the_stage.behaviour = Exchange.send
+    assert _the_stage.provider.failures[before:] == ()
+
+
+@pytest.fixture(scope="session")
+def stopped() -> FakeProvider:
+    """A provider that was stopped: its port is closed."""
+    with FakeProvider() as provider:
+        pass
+    return provider
+
+
+@pytest.fixture(scope="session")
+def _live_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("live")
+
+
+@pytest.fixture(scope="session")
+def _the_live_proxy(_the_stage: Stage, _live_folder: Path, confdir: Path) -> Iterator[Proxy]:
+    with proxy(_live_folder, confdir, provider=_the_stage.provider, options=CONTROL) as running:
+        yield running
+
+
+@pytest.fixture
+def live(_the_live_proxy: Proxy, stage: Stage) -> Proxy:
+    """A proxy in mode `auto` before the provider of `stage`."""
+    return _the_live_proxy
+
+
+@pytest.fixture(scope="session")
+def offline(
+    _the_live_proxy: Proxy, stopped: FakeProvider, tmp_path_factory: pytest.TempPathFactory, confdir: Path
+) -> Iterator[Proxy]:
+    """A proxy in mode `replay` on the store of `live`. Where the provider would be, nobody listens."""
+    with proxy(
+        tmp_path_factory.mktemp("offline"),
+        confdir,
+        provider=stopped,
+        settings={"mode": "replay"},
+        options=CONTROL,
+        store=_the_live_proxy.store,
+    ) as running:
+        yield running
+
+
+Start = Callable[..., AbstractContextManager[Proxy]]
+
+
+@pytest.fixture
+def start(tmp_path: Path, confdir: Path) -> Start:
+    """`support.proxies.proxy`, with folders of its own for each proxy of the test."""
+    started: list[Path] = []
+
+    def start(*, store: Path | None = None, **how: object) -> AbstractContextManager[Proxy]:
+        folder = tmp_path / f"proxy-{len(started)}"
+        folder.mkdir()
+        started.append(folder)
+        return proxy(folder, confdir, store=store or tmp_path / ".rewind" / "store", **how)  # type: ignore[arg-type]
+
+    return start
+
+
+def tell(running: Proxy, what: str, name: str, value: str) -> Got:
+    """Ask the control script of a proxy for something."""
+    with Client(running, control.HOST, tls=False) as client:
+        return client.get(f"/{what}?{urlencode({name: value})}")

@@ -1,0 +1,76 @@
+"""A mitmproxy script that does to a running proxy what a test asks of it: `http://control.invalid/…`.
+
+It is loaded after the add-on, so it finds it in place. Each request is a GET with one query parameter.
+"""
+
+from __future__ import annotations
+
+import resource
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from mitmproxy import ctx, exceptions, http
+
+from rewind_proxy.mitm.addon import Rewind
+
+HOST = "control.invalid"
+
+
+class Fault(Exception):
+    """What a broken method raises."""
+
+
+class Control:
+    """Answers 200 with what was done, 409 with the words of a refused change."""
+
+    def __init__(self) -> None:
+        self._mended: list[tuple[object, str, Any]] = []
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        """Do what is asked."""
+        if flow.request.host != HOST:
+            return
+        split = urlsplit(flow.request.path)
+        [(name, [value])] = parse_qs(split.query, keep_blank_values=True).items()
+        try:
+            getattr(self, split.path.strip("/"))(name, value)
+        except exceptions.OptionsError as error:
+            flow.response = http.Response.make(409, str(error))
+            return
+        flow.response = http.Response.make(200, "done")
+
+    def set(self, name: str, value: str) -> None:
+        """Change an option as the web interface does. A sequence has its items between blanks."""
+        kind = ctx.options._options[name].typespec
+        ctx.options.update(**{name: value if kind in (str, str | None) else value.split()})
+
+    def breaks(self, path: str, value: str) -> None:
+        """Let a method raise: `engine.decide=1`. With an empty value all are mended."""
+        if not value:
+            while self._mended:
+                setattr(*self._mended.pop())
+            return
+        *owners, name = path.split(".")
+        target: Any = _addon().runtime
+        for owner in owners:
+            target = getattr(target, owner)
+        self._mended.append((target, name, getattr(target, name)))
+
+        def broken(*_: object, **__: object) -> None:
+            raise Fault(path)
+
+        setattr(target, name, broken)
+
+    def limit(self, _name: str, value: str) -> None:
+        """Let no file grow past so many bytes, as on a full disk; an empty value lifts the limit."""
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(value) if value else hard, hard))
+
+
+def _addon() -> Rewind:
+    found = ctx.master.addons.get(Rewind.name)
+    assert isinstance(found, Rewind)
+    return found
+
+
+addons = [Control()]
