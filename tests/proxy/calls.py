@@ -108,6 +108,14 @@ def new_prompt() -> str:
     return f"Tell me of {secrets.token_hex(8)}."
 
 
+def error_message(got: Got) -> str:
+    """The message of an error in the JSON of any provider."""
+    match got.json:
+        case {"error": {"message": str(message)}}:
+            return message
+    raise AssertionError(f"no error: {got}")
+
+
 Prefix = Literal["sk-proj-", "sk-ant-api03-", "AIza"]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import count
 from pathlib import Path
+from typing import Literal, Protocol
 from urllib.parse import urlencode
 
 import pytest
@@ -98,19 +99,49 @@ def offline(
         yield running
 
 
-Start = Callable[..., AbstractContextManager[Proxy]]
+class Start(Protocol):
+    """Starts proxies of one test: each in a folder of its own, all on one store unless told otherwise."""
+
+    def __call__(
+        self,
+        *,
+        provider: FakeProvider | None = None,
+        settings: Mapping[str, str | Sequence[str]] | None = None,
+        options: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+        store: Path | None = None,
+        tool: Literal["script", "proxy", "dump"] = "script",
+    ) -> AbstractContextManager[Proxy]:
+        """As `support.proxies.proxy`."""
+        ...
 
 
 @pytest.fixture
 def start(tmp_path: Path, confdir: Path) -> Start:
-    """`support.proxies.proxy`, with folders of its own for each proxy of the test."""
-    started: list[Path] = []
+    """Starts proxies for this test."""
+    numbers = count(1)
 
-    def start(*, store: Path | None = None, **how: object) -> AbstractContextManager[Proxy]:
-        folder = tmp_path / f"proxy-{len(started)}"
+    def start(
+        *,
+        provider: FakeProvider | None = None,
+        settings: Mapping[str, str | Sequence[str]] | None = None,
+        options: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+        store: Path | None = None,
+        tool: Literal["script", "proxy", "dump"] = "script",
+    ) -> AbstractContextManager[Proxy]:
+        folder = tmp_path / f"proxy-{next(numbers)}"
         folder.mkdir()
-        started.append(folder)
-        return proxy(folder, confdir, store=store or tmp_path / ".rewind" / "store", **how)  # type: ignore[arg-type]
+        return proxy(
+            folder,
+            confdir,
+            provider=provider,
+            settings=settings,
+            options=options,
+            variables=variables,
+            store=store or tmp_path / ".rewind" / "store",
+            tool=tool,
+        )
 
     return start
 

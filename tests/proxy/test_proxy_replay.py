@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, cast
 
 import pytest
-from proxy.calls import ASKS, Ask, new_prompt
-from proxy.looking import until
+from proxy.calls import ASKS, Ask, error_message, new_prompt
 
 from rewind_proxy.cli.provider import FakeProvider
-from rewind_proxy.store import Store
 from support.client import Got
 from support.proxies import Proxy, proxy
 
@@ -35,20 +32,19 @@ class Recording:
 @pytest.fixture(scope="module", params=["script", "proxy"])
 def recording(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, confdir: Path
-) -> object:
+) -> Iterator[Recording]:
     """Record every ask, stop the provider and the proxy, start another that replays."""
     tool = cast("Literal['script', 'proxy']", request.param)
     store = tmp_path_factory.mktemp(tool) / "store"
     prompts = {ask: new_prompt() for ask in ASKS}
+    folder = tmp_path_factory.mktemp("recording")
     with FakeProvider() as provider:
-        folder = tmp_path_factory.mktemp("recording")
-        with proxy(folder, confdir, provider=provider, store=store, tool=tool) as recording:
-            answers = {ask: ask.once(recording, prompt) for ask, prompt in prompts.items()}
+        with proxy(folder, confdir, provider=provider, store=store, tool=tool) as live:
+            answers = {ask: ask.once(live, prompt) for ask, prompt in prompts.items()}
         asked = len(provider.requests)
     folder = tmp_path_factory.mktemp("replaying")
-    with proxy(
-        folder, confdir, provider=provider, store=store, tool=tool, settings={"mode": "replay"}
-    ) as replaying:
+    replay = {"mode": "replay"}
+    with proxy(folder, confdir, provider=provider, store=store, tool=tool, settings=replay) as replaying:
         yield Recording(prompts, answers, provider, asked, replaying)
     assert len(provider.requests) == asked
     assert replaying.sockets.outward(provider.port) == []
@@ -111,9 +107,9 @@ def test_another_prompt_is_refused(recording: Recording, ask: Ask) -> None:
     assert (got.headers["x-rewind"], got.headers["x-rewind-tier"]) == ("refused", "miss")
     assert got.headers["x-should-retry"] == "false"
     assert got.headers["content-type"] == "application/json"
-    error = got.json["error"]  # type: ignore[index, call-overload]
-    assert error["message"].startswith("rewind: no recording")  # type: ignore[index, call-overload]
-    assert "First difference" in error["message"]  # type: ignore[index, call-overload]
+    message = error_message(got)
+    assert message.startswith("rewind: no recording")
+    assert "First difference: $.messages[0]" in message
 
 
 def test_the_provider_was_asked_once_for_each(recording: Recording) -> None:

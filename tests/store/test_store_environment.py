@@ -34,7 +34,7 @@ odd
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("/work/store", None),
+        ("/srv/store", None),
         ("/home/me/project/.rewind/store", "nfs4"),
         ("/home", "nfs4"),
         ("/homes/me", None),

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,29 @@ def test_what_is_recorded_and_deleted_during_a_rewrite_is_not_lost(store: Store)
     assert store.lookup_exact(records[0].exact) == ()
     assert len(store.lookup_exact(make_exchange("late").exact)) == 1
     assert store.count() == 40
+
+
+def test_readers_never_notice_a_rewrite(place: Path, store: Store) -> None:
+    """Threads that look up, through this store or another, find everything whole across every switch."""
+    records = [store.put(make_exchange(number)) for number in range(20)]
+    stop = threading.Event()
+
+    def read(reader: Store) -> int:
+        rounds = 0
+        while not stop.is_set():
+            for record in records:
+                assert [found.id for found in reader.lookup_exact(record.exact)] == [record.id]
+                assert reader.answer(record).body == b"hi"
+                assert reader.request_body(record) is not None
+            rounds += 1
+        return rounds
+
+    with open_store(place, readonly=True) as other, ThreadPoolExecutor(4) as pool:
+        readings = [pool.submit(read, reader) for reader in (store, other, store, other)]
+        for number in range(4):
+            store.rewrite(redact, (f"RW{number}",), redact_text)
+        stop.set()
+        assert all(reading.result(30) for reading in readings)
 
 
 def test_a_writer_with_fewer_rules_stops_writing(place: Path) -> None:

@@ -34,6 +34,7 @@ HASH_VERSION = 3
 _DOMAIN = f"{HASH_VERSION}\0".encode()
 _SHA = "sha256:"
 _MAX_SAFE = 2**53 - 1
+_TOO_DEEP = "no interoperable hash: nested too deeply"
 
 # The members of each kind, in the order in which their ids are numbered.
 _PARAMETERS = ("response_format", "temperature", "top_p", "top_k", "seed", "max_tokens", "tool_choice")
@@ -111,7 +112,8 @@ def core_request(request: CanonicalRequest, host: str) -> JsonObject | None:
     The provider goes by `host` (`Target.host`), for other hosts by the wire. The text of the leading system
     message, its parts joined by line ends, becomes `system_prompt_sha`, a digest of the text as it is; what
     else that message holds stays in it. The content of a message is a string for one plain text (empty when
-    there are no parts), else its parts. Raises `CoreHashError` for a system prompt with a lone surrogate.
+    there are no parts), else its parts. Raises `CoreHashError` for a system prompt with a lone surrogate and
+    for nesting past Python's limit.
     """
     provider = _provider(host, request.wire)
     if request.operation != "generate" or provider is None:
@@ -135,7 +137,10 @@ def core_request(request: CanonicalRequest, host: str) -> JsonObject | None:
     if request.tools:
         core["tool_schemas"] = [*request.tools]
     core |= {name: request.params[name] for name in _PARAMETERS if name in request.params}
-    return {name: _untagged(value) for name, value in core.items() if value is not None}
+    try:
+        return {name: _untagged(value) for name, value in core.items() if value is not None}
+    except RecursionError:
+        raise CoreHashError(_TOO_DEEP) from None
 
 
 def core_request_hash(request: CanonicalRequest, host: str) -> str | None:
@@ -157,9 +162,9 @@ class _Normaliser:
         try:
             return self._value(value)
         except RecursionError:
-            raise CoreHashError("no interoperable hash: nested too deeply") from None
+            raise CoreHashError(_TOO_DEEP) from None
 
-    # Loops, not comprehensions: one frame a level, so that what `jcs.parse` takes is never too deep.
+    # Loops, not comprehensions, which are frames of their own in Python 3.11: what `jcs.parse` takes must fit.
     def _value(self, value: JsonValue) -> JsonValue:
         if isinstance(value, str):
             return normalize_text(value)
@@ -245,10 +250,16 @@ def _system_prompt_sha(system: str) -> str:
 def _untagged(value: JsonValue) -> JsonValue:
     """`value` with the numbers that `jcs.parse` put in a tag as JavaScript reads them."""
     if isinstance(value, list):
-        return [_untagged(item) for item in value]
+        items: list[JsonValue] = []
+        for item in value:
+            items.append(_untagged(item))
+        return items
     if isinstance(value, dict):
         token = value.get(NUMBER_TAG)
         if isinstance(token, str):
             return float(token)
-        return {name: _untagged(item) for name, item in value.items()}
+        members: JsonObject = {}
+        for name, member in value.items():
+            members[name] = _untagged(member)
+        return members
     return value

@@ -26,7 +26,6 @@ from rewind_proxy.cli.demo_screen import Screen
 from rewind_proxy.cli.output import (
     console,
     duration,
-    facts,
     number,
     plural,
     safe_line,
@@ -172,8 +171,8 @@ class Demo:
         screen.heading("4  What is not in the store")
         key, token = recorded.secrets
         screen.text(
-            f"While recording, the agent sent an API key in a header ({safe_line(key[:12])}…), and told its model "
-            f"a deploy token ({safe_line(token[:8])}…)."
+            f"While recording, the agent sent an API key in a header ({safe_line(key[:12])}…), and told its",
+            f"model a deploy token ({safe_line(token[:8])}…).",
         )
         screen.gap()
         found = scan(self.folder, [key, token, MARK])
@@ -211,7 +210,10 @@ def what_next(screen: Screen) -> None:
         ("ls", "what was recorded"),
         ("doctor", "agents found here"),
     )
-    screen.grid(facts((f"{rewind} {words}", Text(meaning)) for words, meaning in rows))
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for words, meaning in rows:
+        grid.add_row(Text(f"{rewind} {words}", style="bold"), Text(meaning, style="dim"))
+    screen.grid(grid)
 
 
 def _side_by_side(recorded: Session, replayed: Session) -> Table:

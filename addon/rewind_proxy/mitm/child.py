@@ -17,13 +17,19 @@ _POLL = 0.01
 
 
 class Ready:
-    """Writes `{"port": …, "url": …}` once the proxy listens; `url` is mitmweb's, token included."""
+    """Writes `{"port": …, "url": …}` once the proxy listens; `url` is mitmweb's, token included.
 
-    def __init__(self, file: Path) -> None:
+    A proxy whose store did not open is on its way down, and is never ready.
+    """
+
+    def __init__(self, file: Path, rewind: Rewind) -> None:
         self._file = file
+        self._rewind = rewind
         self._task: asyncio.Task[None] | None = None
 
     def running(self) -> None:
+        if self._rewind.runtime is None:
+            return
         self._task = asyncio.get_running_loop().create_task(self._wait())
 
     async def _wait(self) -> None:
@@ -57,6 +63,7 @@ def equip(running: master.Master, before: type[Any], ready: Path | None, report:
 
     chain = running.addons.chain
     place = next(index for index, addon in enumerate(chain) if isinstance(addon, before))
-    chain.insert(place, running.addons.register(Rewind(on_report)))
+    rewind = Rewind(on_report)
+    chain.insert(place, running.addons.register(rewind))
     if ready is not None:
-        running.addons.add(Ready(ready))
+        running.addons.add(Ready(ready, rewind))

@@ -1,0 +1,257 @@
+"""The engine: for each class of request and each mode a decision (DESIGN §4, §8, §9)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewind_proxy.canonical.fingerprint import HASH_VERSION, settings_digest
+from rewind_proxy.canonical.model import Mode
+from rewind_proxy.canonical.redact import Redactor, rule_list
+from rewind_proxy.engine import Decision, Engine, Forward, Refuse, Replay, Session, Step, header_safe
+from rewind_proxy.matching.reading import RawRequest, RequestReader
+from rewind_proxy.settings import Settings
+from rewind_proxy.store import AnswerRecord, Exchange, Store
+from rewind_proxy.store.records import RunRecord
+from rewind_proxy.wire import HostTable
+
+HOSTS = HostTable({})
+MODES: tuple[Mode, ...] = ("auto", "replay", "record", "passthrough")
+
+
+class Desk:
+    """An engine on a real store, and what a test does with it."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.settings = Settings(store=folder / "store", **settings)
+        match = self.settings.match_settings
+        self.store = Store.open(self.settings.store, settings_digest=settings_digest(match))
+        self.reader = RequestReader(HOSTS, Redactor(rule_list(True, (), ())), match, 2**26)
+        self.engine = Engine(self.settings, self.reader, self.store)
+        self.session = self.new_session()
+
+    def new_session(self) -> Session:
+        """A session that was answered nothing yet."""
+        return Session(RunRecord(id="run-live", mode="auto", started_at=0.0))
+
+    def request(self, body: object, path: str = "/v1/chat/completions", host: str = "api.openai.com", **more: Any) -> RawRequest:
+        """A request with a JSON body."""
+        data = b"" if body is None else json.dumps(body).encode()
+        return RawRequest(more.pop("method", "POST"), host, 443, path, (("content-type", "application/json"),), data, **more)
+
+    def decide(self, request: RawRequest, mode: Mode = "auto", session: Session | None = None) -> Decision:
+        """The decision for a request."""
+        host = HOSTS.find(request.host, 443)
+        assert host is not None
+        session = session or self.session
+        session.calls += 1
+        return self.engine.decide(request, host, Step(session, session.calls, 0.0), mode=mode)
+
+    def record(self, request: RawRequest, answer: bytes = b'{"ok":1}', run: str = "run-1", **facts: Any) -> None:
+        """Put a recording of a request into the store."""
+        host = HOSTS.find(request.host, 443)
+        assert host is not None
+        reading = self.reader.read(request, host)
+        self.store.put(
+            Exchange(
+                request=reading.record,
+                body=reading.body,
+                answer=AnswerRecord(status=200, content_type="application/json", **facts),
+                answer_body=answer,
+                chunks=((len(answer), 1),),
+                exact=reading.exact,
+                normalised=reading.fingerprint,
+                links=reading.links,
+                run=run,
+                recorded_at=1.0,
+                hash_version=HASH_VERSION,
+            )
+        )
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """A desk with an empty store."""
+    made = Desk(tmp_path)
+    yield made
+    made.store.close()
+
+
+def chat(text: str = "Hi", **more: Any) -> dict[str, Any]:
+    """A chat request."""
+    return {"model": "m1", "messages": [{"role": "user", "content": text}], **more}
+
+
+@pytest.mark.parametrize(
+    ("mode", "hit", "miss"),
+    [("auto", Replay, Forward), ("replay", Replay, Refuse), ("record", Forward, Forward), ("passthrough", Forward, Forward)],
+)
+def test_modes(desk: Desk, mode: Mode, hit: type[Decision], miss: type[Decision]) -> None:
+    """Each mode does with a hit and with a miss what the table of DESIGN §8 says."""
+    desk.record(desk.request(chat()))
+    known, unknown = desk.decide(desk.request(chat()), mode), desk.decide(desk.request(chat("Other")), mode)
+    assert (type(known), type(unknown)) == (hit, miss)
+    for decision in (known, unknown):
+        if isinstance(decision, Forward):
+            assert decision.record == (mode != "passthrough")
+
+
+def test_exact_before_normalised_and_the_note(desk: Desk) -> None:
+    """An equal request hits in the exact tier; another model hits in the normalised one, and the note names both."""
+    desk.record(desk.request(chat(max_tokens=64)))
+    exact = desk.decide(desk.request(chat(max_tokens=64)))
+    other = desk.decide(desk.request({**chat(max_tokens=32), "model": "m2"}))
+    assert isinstance(exact, Replay)
+    assert isinstance(other, Replay)
+    assert (exact.tier, exact.note) == ("exact", "")
+    assert (other.tier, other.note) == ("normalised", "model m1->m2; max_tokens 64->32")
+    assert dict(other.headers)["x-rewind-cassette"] == other.cassette.id
+
+
+def test_scrub_rules_are_named_on_the_hit(desk: Desk) -> None:
+    """A hit that scrubbing made possible names the rules."""
+    desk.record(desk.request(chat("id 3f2504e0-4f89-41d3-9a0c-0305e82c3301")))
+    found = desk.decide(desk.request(chat("id 3f2504e0-4f89-41d3-9a0c-0305e82c3302")))
+    assert isinstance(found, Replay)
+    assert found.note == "scrubbed RS101"
+
+
+def test_match_exact_switches_the_normalised_tier_off(tmp_path: Path) -> None:
+    """With `match = exact` another model is a miss."""
+    desk = Desk(tmp_path, match="exact")
+    desk.record(desk.request(chat()))
+    assert isinstance(desk.decide(desk.request({**chat(), "model": "m2"}), "replay"), Refuse)
+    desk.store.close()
+
+
+def test_another_form_is_never_served(desk: Desk) -> None:
+    """What was recorded whole is refused as a stream in replay with the reason, and recorded anew in auto."""
+    desk.record(desk.request(chat()))
+    asked = desk.request(chat(stream=True))
+    refused = desk.decide(asked, "replay")
+    assert isinstance(refused, Refuse)
+    assert refused.miss.reason.startswith("format:")
+    assert isinstance(desk.decide(asked, "auto"), Forward)
+
+
+def test_a_refusal(desk: Desk) -> None:
+    """A refusal is a 400 in the provider's shape that no SDK retries; it names the nearest and the first difference."""
+    desk.record(desk.request(chat("read the file")))
+    refused = desk.decide(desk.request(chat("read the book")), "replay")
+    assert isinstance(refused, Refuse)
+    headers = dict(refused.headers)
+    message = json.loads(refused.body)["error"]["message"]
+    assert (refused.status, refused.tier, headers["x-should-retry"]) == (400, "miss", "false")
+    assert message.startswith("rewind: no recording")
+    assert refused.miss.difference is not None
+    assert refused.miss.difference.path == "$.messages[0].parts[0].text"
+    assert "read the file" in message
+    assert "read the book" in message
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "wanted"),
+    [
+        ("api.anthropic.com", "/v1/messages", {"type": "error"}),
+        ("generativelanguage.googleapis.com", "/v1beta/models/m:generateContent", {}),
+        ("api.anthropic.com", "/v1/unheard-of", {"type": "error"}),
+    ],
+)
+def test_the_error_is_the_providers(desk: Desk, host: str, path: str, wanted: dict[str, str]) -> None:
+    """Each provider's clients get an error of their own shape, on endpoints without an adapter too."""
+    refused = desk.decide(desk.request({}, path, host), "replay")
+    assert isinstance(refused, Refuse)
+    error = json.loads(refused.body)
+    assert error.items() >= wanted.items()
+    assert error["error"]["message"].startswith("rewind: no recording")
+
+
+def test_what_would_have_matched(desk: Desk) -> None:
+    """A difference in one parameter only names the setting that would ignore it."""
+    desk.record(desk.request(chat(reasoning_effort="low")))
+    refused = desk.decide(desk.request(chat(reasoning_effort="high")), "replay")
+    assert isinstance(refused, Refuse)
+    assert refused.miss.would_match_with == ("ignore += reasoning_effort",)
+
+
+def test_nothing_alike(desk: Desk) -> None:
+    """An empty store says that nothing like it was recorded."""
+    refused = desk.decide(desk.request(chat()), "replay")
+    assert isinstance(refused, Refuse)
+    assert refused.miss.nearest is None
+    assert "ever recorded" in refused.miss.reason
+
+
+def test_side_requests(desk: Desk) -> None:
+    """Replay answers side requests in recorded order, each once, then the last again; unknown ones get 404."""
+    models = desk.request(None, "/v1/models", method="GET")
+    desk.record(models, b"one")
+    desk.record(models, b"two")
+    bodies = [desk.decide(models, "replay") for _ in range(3)]
+    assert [each.answer.body for each in bodies if isinstance(each, Replay)] == [b"one", b"two", b"two"]
+    unknown = desk.decide(desk.request(None, "/v1/models/x", method="GET"), "replay")
+    assert isinstance(unknown, Refuse)
+    assert (unknown.status, unknown.cls) == (404, "side")
+    live = desk.decide(models, "auto")
+    assert isinstance(live, Forward)
+    assert live.record
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_telemetry_and_logins(desk: Desk, mode: Mode) -> None:
+    """Neither is ever recorded; in replay telemetry gets 404 and a login is refused by name."""
+    telemetry = desk.decide(desk.request({}, "/api/event_logging/v2/batch", "api.anthropic.com"), mode)
+    login = desk.decide(desk.request({}, "/v1/realtime/client_secrets"), mode)
+    if mode == "replay":
+        assert isinstance(telemetry, Refuse)
+        assert isinstance(login, Refuse)
+        assert (telemetry.status, telemetry.cls) == (404, "telemetry")
+        assert (login.status, login.cls) == (400, "auth")
+        assert "/v1/realtime/client_secrets" in login.miss.reason
+    else:
+        assert isinstance(telemetry, Forward)
+        assert isinstance(login, Forward)
+        assert not telemetry.record
+        assert not login.record
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sockets(desk: Desk, mode: Mode) -> None:
+    """A model socket gets 426 but in passthrough; another passes in live modes and is refused in replay."""
+    model = desk.decide(desk.request(None, "/v1/responses", method="GET", upgrade=True), mode)
+    other = desk.decide(desk.request(None, "/v1/realtime", method="GET", upgrade=True), mode)
+    assert isinstance(model, Forward if mode == "passthrough" else Refuse)
+    assert not isinstance(model, Refuse) or model.status == 426
+    assert isinstance(other, Refuse if mode == "replay" else Forward)
+
+
+def test_two_sessions_have_each_their_own_sequence(desk: Desk) -> None:
+    """What one session was given counts for that session alone."""
+    for answer in (b"r1", b"r2"):
+        desk.record(desk.request(chat()), answer)
+    first, second = desk.new_session(), desk.new_session()
+    got = [desk.decide(desk.request(chat()), "replay", session) for session in (first, second, first, second)]
+    assert [each.answer.body for each in got if isinstance(each, Replay)] == [b"r1", b"r1", b"r2", b"r2"]
+
+
+def test_a_live_turn_after_replayed_ones_is_marked(desk: Desk) -> None:
+    """In auto the first live turn after replayed ones is told apart: it carries ids the provider never saw."""
+    desk.record(desk.request(chat()))
+    fresh = desk.decide(desk.request(chat("x")), "auto", desk.new_session())
+    desk.decide(desk.request(chat()))
+    after = desk.decide(desk.request(chat("x")))
+    assert isinstance(fresh, Forward)
+    assert isinstance(after, Forward)
+    assert (fresh.after_replay, after.after_replay) == (False, True)
+
+
+def test_notes_are_header_safe() -> None:
+    """A note is printable ASCII on one line, of a length that servers take."""
+    safe = header_safe("model a\r\nb\u00e9->\x1b[31m" + "x" * 2000)
+    assert safe.isascii()
+    assert safe.isprintable()
+    assert len(safe) <= 900
