@@ -38,10 +38,14 @@ class Desk:
         """A session that was answered nothing yet."""
         return Session(RunRecord(id="run-live", mode="auto", started_at=0.0))
 
-    def request(self, body: object, path: str = "/v1/chat/completions", host: str = "api.openai.com", **more: Any) -> RawRequest:
+    def request(
+        self, body: object, path: str = "/v1/chat/completions", host: str = "api.openai.com", **more: Any
+    ) -> RawRequest:
         """A request with a JSON body."""
         data = b"" if body is None else json.dumps(body).encode()
-        return RawRequest(more.pop("method", "POST"), host, 443, path, (("content-type", "application/json"),), data, **more)
+        return RawRequest(
+            more.pop("method", "POST"), host, 443, path, (("content-type", "application/json"),), data, **more
+        )
 
     def decide(self, request: RawRequest, mode: Mode = "auto", session: Session | None = None) -> Decision:
         """The decision for a request."""
@@ -51,7 +55,9 @@ class Desk:
         session.calls += 1
         return self.engine.decide(request, host, Step(session, session.calls, 0.0), mode=mode)
 
-    def record(self, request: RawRequest, answer: bytes = b'{"ok":1}', run: str = "run-1", **facts: Any) -> None:
+    def record(
+        self, request: RawRequest, answer: bytes = b'{"ok":1}', run: str = "run-1", **facts: Any
+    ) -> None:
         """Put a recording of a request into the store."""
         host = HOSTS.find(request.host, 443)
         assert host is not None
@@ -88,7 +94,12 @@ def chat(text: str = "Hi", **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("mode", "hit", "miss"),
-    [("auto", Replay, Forward), ("replay", Replay, Refuse), ("record", Forward, Forward), ("passthrough", Forward, Forward)],
+    [
+        ("auto", Replay, Forward),
+        ("replay", Replay, Refuse),
+        ("record", Forward, Forward),
+        ("passthrough", Forward, Forward),
+    ],
 )
 def test_modes(desk: Desk, mode: Mode, hit: type[Decision], miss: type[Decision]) -> None:
     """Each mode does with a hit and with a miss what the table of DESIGN §8 says."""
@@ -101,7 +112,7 @@ def test_modes(desk: Desk, mode: Mode, hit: type[Decision], miss: type[Decision]
 
 
 def test_exact_before_normalised_and_the_note(desk: Desk) -> None:
-    """An equal request hits in the exact tier; another model hits in the normalised one, and the note names both."""
+    """An equal request hits exactly; another model hits normalised, and the note names both models."""
     desk.record(desk.request(chat(max_tokens=64)))
     exact = desk.decide(desk.request(chat(max_tokens=64)))
     other = desk.decide(desk.request({**chat(max_tokens=32), "model": "m2"}))
@@ -129,7 +140,7 @@ def test_match_exact_switches_the_normalised_tier_off(tmp_path: Path) -> None:
 
 
 def test_another_form_is_never_served(desk: Desk) -> None:
-    """What was recorded whole is refused as a stream in replay with the reason, and recorded anew in auto."""
+    """What was recorded whole is refused as a stream in replay, and recorded anew in auto."""
     desk.record(desk.request(chat()))
     asked = desk.request(chat(stream=True))
     refused = desk.decide(asked, "replay")
@@ -139,7 +150,7 @@ def test_another_form_is_never_served(desk: Desk) -> None:
 
 
 def test_a_refusal(desk: Desk) -> None:
-    """A refusal is a 400 in the provider's shape that no SDK retries; it names the nearest and the first difference."""
+    """A refusal is a 400 that no SDK retries; it names the nearest and the first difference."""
     desk.record(desk.request(chat("read the file")))
     refused = desk.decide(desk.request(chat("read the book")), "replay")
     assert isinstance(refused, Refuse)
@@ -187,7 +198,7 @@ def test_nothing_alike(desk: Desk) -> None:
 
 
 def test_side_requests(desk: Desk) -> None:
-    """Replay answers side requests in recorded order, each once, then the last again; unknown ones get 404."""
+    """Replay answers side requests in recorded order, then the last again; unknown ones get 404."""
     models = desk.request(None, "/v1/models", method="GET")
     desk.record(models, b"one")
     desk.record(models, b"two")
@@ -239,7 +250,7 @@ def test_two_sessions_have_each_their_own_sequence(desk: Desk) -> None:
 
 
 def test_a_live_turn_after_replayed_ones_is_marked(desk: Desk) -> None:
-    """In auto the first live turn after replayed ones is told apart: it carries ids the provider never saw."""
+    """In auto a live turn after replayed ones is told apart: the provider never saw its ids."""
     desk.record(desk.request(chat()))
     fresh = desk.decide(desk.request(chat("x")), "auto", desk.new_session())
     desk.decide(desk.request(chat()))

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import EndpointClass, JsonValue, Mode, Tier
+from rewind_proxy.errors import RewindError
 from rewind_proxy.matching.choice import Memory, choose, ignored_differences
 from rewind_proxy.matching.miss import Miss, explain_miss, unusable
 from rewind_proxy.matching.reading import RawRequest, Reading, RequestReader
@@ -250,7 +251,9 @@ class Engine:
 
 def refuse_failed(step: Step, cls: EndpointClass, error: BaseException) -> Refuse:
     """The refusal of a request that an exception of ours kept from being decided (DESIGN §14)."""
-    miss = Miss(f"Rewind failed while it looked for one ({type(error).__name__}); its log has the traceback.")
+    # Our own errors are sentences without secrets; a foreign one may quote the value it choked on.
+    why = str(error) if isinstance(error, RewindError) else type(error).__name__
+    miss = Miss(f"Rewind failed while it looked for one ({why}); its log has the traceback.")
     text = refusal_text(miss)
     # Readable by the clients of every wire: each looks for `error.message`.
     body = dumps({"type": "error", "error": {"type": "invalid_request_error", "message": text}})

@@ -38,6 +38,8 @@ class Captured:
     chunks: tuple[tuple[bytes, int], ...]
     ended_at: float
     """Seconds since the epoch."""
+    broken: str = ""
+    """What broke it off before its end, if something did."""
 
     def header(self, name: str) -> str:
         """The first header of that name (lower case), or an empty string."""
@@ -62,6 +64,8 @@ def exchange(forward: Forward, captured: Captured, *, record_errors: bool) -> Ex
     if reading is None:
         return NotRecorded("the request could not be read")
     success = 200 <= captured.status < 300
+    if not success and captured.broken:
+        return NotRecorded(captured.broken)
     if not success and not record_errors:
         return NotRecorded(f"status {captured.status}: only complete answers are recorded")
     encoding = captured.header("content-encoding")
@@ -72,7 +76,7 @@ def exchange(forward: Forward, captured: Captured, *, record_errors: bool) -> Ex
         return NotRecorded(f"the answer does not decode: {error}")
     ending = _ending(reading, captured, body) if success else Ending("error")
     if ending.kind == "cut":
-        return NotRecorded("the answer ended before its terminal event")
+        return NotRecorded(captured.broken or "the answer ended before its terminal event")
     if ending.kind == "error" and success:
         return NotRecorded("the answer holds an error")
     encoded = encoding.strip().lower() not in ("", "identity")
@@ -105,10 +109,14 @@ def exchange(forward: Forward, captured: Captured, *, record_errors: bool) -> Ex
 
 
 def _ending(reading: Reading, captured: Captured, body: bytes) -> Ending:
+    streamed = "text/event-stream" in captured.header("content-type").lower()
+    known = reading.endpoint.cls == "model" and reading.endpoint.wire != "generic"
+    if captured.broken and not (streamed and known):
+        return Ending("cut")  # only a terminal event tells that what came before the break was all
     if reading.endpoint.cls != "model":
         return Ending("complete")
     form = reading.record.form
-    if "text/event-stream" in captured.header("content-type").lower():
+    if streamed:
         form = "sse"  # what came counts, not what was asked for
     elif form == "sse":
         return Ending("error")  # a stream was asked for and something else came: not this request's answer

@@ -30,12 +30,19 @@ def reader(**settings: Any) -> RequestReader:
     return RequestReader(HOSTS, Redactor(rule_list(True, (), ())), MatchSettings(**settings), 2**26)
 
 
-def read(body: object, using: RequestReader = READER, host: str = "api.openai.com", path: str = "/v1/chat/completions") -> Reading:
+def read(
+    body: object,
+    using: RequestReader = READER,
+    host: str = "api.openai.com",
+    path: str = "/v1/chat/completions",
+) -> Reading:
     """The reading of one JSON body."""
     known = HOSTS.find(host, 443)
     assert known is not None
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return using.read(RawRequest("POST", host, 443, path, (("content-type", "application/json"),), data), known)
+    return using.read(
+        RawRequest("POST", host, 443, path, (("content-type", "application/json"),), data), known
+    )
 
 
 def chat(*messages: JsonObject, **more: Any) -> JsonObject:
@@ -54,9 +61,13 @@ def test_case_table(case: dict[str, Any]) -> None:
     using = reader(**case.get("settings", {}))
     a, b = (case_reading(case[side], using) for side in "ab")
     exact, normalised = a.exact == b.exact, a.fingerprint == b.fingerprint
-    assert {"exact": exact and normalised, "normalised": normalised and not exact, "different": not normalised}[
-        case["expect"]
-    ], list(differences(a.normalised.view, b.normalised.view))[:3] if a.normalised and b.normalised else None
+    assert {
+        "exact": exact and normalised,
+        "normalised": normalised and not exact,
+        "different": not normalised,
+    }[case["expect"]], (
+        list(differences(a.normalised.view, b.normalised.view))[:3] if a.normalised and b.normalised else None
+    )
 
 
 def case_reading(request: dict[str, Any], using: RequestReader) -> Reading:
@@ -67,11 +78,18 @@ def case_reading(request: dict[str, Any], using: RequestReader) -> Reading:
     known = HOSTS.find(host, 443)
     assert known is not None
     return using.read(
-        RawRequest(request["method"], host, 443, slash + path, tuple(request["headers"].items()), body.encode()), known
+        RawRequest(
+            request["method"], host, 443, slash + path, tuple(request["headers"].items()), body.encode()
+        ),
+        known,
     )
 
 
-WORDS = st.lists(st.sampled_from("read write the file and tell me what it says about 12 apples now".split()), min_size=3, max_size=12)
+WORDS = st.lists(
+    st.sampled_from("read write the file and tell me what it says about 12 apples now".split()),
+    min_size=3,
+    max_size=12,
+)
 
 
 @given(WORDS, st.data())
@@ -91,7 +109,7 @@ JSON = st.recursive(
 
 @given(JSON, JSON)
 def test_unknown_fields_are_in_the_key(a: Any, b: Any) -> None:
-    """Whatever a field is called and holds: two values of it are two requests, unless one is null or absent."""
+    """Two values of an unknown field are two requests, whatever they are."""
     same = read(chat(user("Hi"), x_new=a)).fingerprint == read(chat(user("Hi"), x_new=b)).fingerprint
     assert same == (json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True))
 
@@ -113,7 +131,11 @@ def conversation(call: str, home: str, day: str) -> JsonObject:
             "role": "assistant",
             "content": None,
             "tool_calls": [
-                {"id": call, "type": "function", "function": {"name": "cat", "arguments": json.dumps({"p": f"{home}/proj/a.py"})}}
+                {
+                    "id": call,
+                    "type": "function",
+                    "function": {"name": "cat", "arguments": json.dumps({"p": f"{home}/proj/a.py"})},
+                }
             ],
         },
         {"role": "tool", "tool_call_id": call, "content": f"{day}T09:00:01Z ok in 12 ms"},
@@ -135,7 +157,9 @@ def test_ids_places_and_days_are_noise(call: str, home: str, day: str) -> None:
 def test_a_later_turn_shares_the_chain() -> None:
     """The next request of a session starts with the links of the one before."""
     first = read(chat({"role": "system", "content": "s"}, user("a")))
-    second = read(chat({"role": "system", "content": "s"}, user("a"), {"role": "assistant", "content": "b"}, user("c")))
+    second = read(
+        chat({"role": "system", "content": "s"}, user("a"), {"role": "assistant", "content": "b"}, user("c"))
+    )
     assert second.links[: len(first.links)] == first.links
     assert len(second.links) == len(first.links) + 2
 
@@ -147,14 +171,18 @@ def test_tail_keeps_a_result_with_its_call() -> None:
     assert tail is not None
     messages = tail.view["messages"]
     assert isinstance(messages, list)
-    assert [message["role"] for message in messages if isinstance(message, dict)] == ["system", "assistant", "tool"]
+    assert [message["role"] for message in messages if isinstance(message, dict)] == [
+        "system",
+        "assistant",
+        "tool",
+    ]
 
 
 def test_media_count_by_their_bytes() -> None:
     """The same picture in another spelling of base64 is the same, another picture is not."""
 
     def picture(data: str) -> Reading:
-        part = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+        part: JsonObject = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
         return read(chat({"role": "user", "content": [part]}))
 
     assert picture("aGVsbG8=").fingerprint != picture("aGVsbG9v").fingerprint
@@ -180,11 +208,14 @@ def test_multipart_is_its_parts_not_its_boundary() -> None:
     """Two uploads of the same parts are one, whatever the boundary."""
 
     def upload(boundary: str, content: str) -> Reading:
-        body = f'--{boundary}\r\ncontent-disposition: form-data; name="file"\r\n\r\n{content}\r\n--{boundary}--\r\n'
+        head = 'content-disposition: form-data; name="file"'
+        body = f"--{boundary}\r\n{head}\r\n\r\n{content}\r\n--{boundary}--\r\n"
         known = HOSTS.find("api.openai.com", 443)
         assert known is not None
         headers = (("content-type", f"multipart/form-data; boundary={boundary}"),)
-        request = RawRequest("POST", "api.openai.com", 443, "/v1/audio/transcriptions", headers, body.encode())
+        request = RawRequest(
+            "POST", "api.openai.com", 443, "/v1/audio/transcriptions", headers, body.encode()
+        )
         return READER.read(request, known)
 
     assert upload("b1", "x").exact == upload("b2", "x").exact
@@ -208,7 +239,8 @@ import json, sys
 sys.path[:0] = [{addon!r}, {tests!r}, {tests!r} + "/canonical"]
 from test_fingerprint import conversation, read, chat, user
 bodies = [conversation("call_%d" % n, "/home/u%d" % n, "2026-11-30") for n in range(25)]
-bodies += [chat(user("é %d" % n), tools=[{{"type": "function", "function": {{"name": c}}}} for c in "bca"]) for n in range(25)]
+tools = [{{"type": "function", "function": {{"name": c}}}} for c in "bca"]
+bodies += [chat(user("é %d" % n), tools=tools) for n in range(25)]
 print(json.dumps([[read(b).exact, read(b).fingerprint] for b in bodies]))
 """
 
@@ -217,9 +249,15 @@ def test_fingerprints_are_the_same_in_every_process(tmp_path: Path) -> None:
     """Hash seed, locale, time zone and folder change no fingerprint (CASES 10)."""
     script = SCRIPT.format(addon=str(ADDON), tests=str(ADDON.parent / "tests"))
     outputs = set()
-    for seed, zone, locale in (("0", "UTC", "C"), ("1", "Asia/Tokyo", "C.UTF-8"), ("77", "America/Lima", "POSIX")):
+    for seed, zone, locale in (
+        ("0", "UTC", "C"),
+        ("1", "Asia/Tokyo", "C.UTF-8"),
+        ("77", "America/Lima", "POSIX"),
+    ):
         variables = os.environ | {"PYTHONHASHSEED": seed, "TZ": zone, "LANG": locale, "LC_ALL": locale}
         command = [sys.executable, "-c", script]
-        done = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, env=variables, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
         outputs.add(done.stdout)
     assert len(outputs) == 1

@@ -126,7 +126,12 @@ def test_errors_do_not_quote_the_body() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-@given(st.recursive(st.none() | SAFE | st.text() | st.floats(allow_nan=False), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
+@given(
+    st.recursive(
+        st.none() | SAFE | st.text() | st.floats(allow_nan=False),
+        lambda x: st.lists(x) | st.dictionaries(st.text(), x),
+    )
+)
 def test_the_stored_form_reads_back(value: Any) -> None:
     """What is stored reads back equal, lone surrogates included."""
     if not any(isinstance(leaf, float) and math.isinf(leaf) for leaf in _leaves(value)):

@@ -7,10 +7,10 @@ import string
 import time
 
 import pytest
-from case_tables import fake, fake_hex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from case_tables import fake, fake_hex
 from rewind_proxy.canonical.jcs import parse
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.canonical.redact import MARK, Redactor
@@ -86,9 +86,15 @@ rule_lists = st.lists(
     max_size=9,
     unique=True,
 )
-names = st.sampled_from(["content", "text", "api_key", "password", "token", "authorization", "id", "data", "k"])
+names = st.sampled_from(
+    ["content", "text", "api_key", "password", "token", "authorization", "id", "data", "k"]
+)
 values: st.SearchStrategy[JsonValue] = st.recursive(
-    texts | st.none() | st.booleans() | st.integers(-9, 9) | st.builds(lambda t: json.dumps({"api_key": t}), texts),
+    texts
+    | st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.builds(lambda t: json.dumps({"api_key": t}), texts),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4),
     max_leaves=8,
 )
@@ -107,7 +113,7 @@ def shape(value: JsonValue) -> JsonValue:
 
 @settings(max_examples=150, deadline=None)
 @given(rule_lists, st.integers(0, 9), values)
-def test_a_longer_list_lands_on_one_result_live_or_stored(rules: list[str], cut: int, value: JsonValue) -> None:
+def test_live_and_stored_land_on_one_result(rules: list[str], cut: int, value: JsonValue) -> None:
     """What is redacted under R1 + R2 is the same whether or not it went through R1 before."""
     whole, first = Redactor(rules), Redactor(rules[:cut])
     assert whole.value(first.value(value)) == whole.value(value)
@@ -164,7 +170,7 @@ def test_the_prefilter_misses_nothing(text: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(PIECES[:6]), max_size=3), values, st.integers(0, len(BUILT_IN_RULES)))
 def test_the_law_holds_for_what_a_header_gave_away(secrets: list[str], value: JsonValue, cut: int) -> None:
-    """What was stored with a header's secrets out is re-redacted, without them, to what a live request becomes."""
+    """What was stored with a secret of a header out is re-redacted, without it, to the live result."""
     live = WHOLE.with_secrets(secrets).value(value)
     stored = Redactor(BUILT_IN_RULES[:cut]).with_secrets(secrets).value(value)
     assert WHOLE.value(stored) == live
@@ -223,8 +229,8 @@ def _seconds(text: str) -> float:
 
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
 def test_time_is_linear_on_hostile_text(piece: str) -> None:
-    """Twice the text takes at most two and a half times as long, and a megabyte under two seconds."""
-    half = (piece * (500_000 // len(piece) + 1))[:500_000]
+    """Twice the text takes at most two and a half times as long, at a rate of a megabyte in two seconds."""
+    half = (piece * (100_000 // len(piece) + 1))[:100_000]
     short, long = _seconds(half), _seconds(half + half)
-    assert long <= 2
-    assert long <= 2.5 * short + 0.02
+    assert long <= 0.4
+    assert long <= 2.5 * short + 0.01

@@ -16,19 +16,35 @@ def request(wire: Wire = "chat_completions", form: Form = "whole", **params: Any
     return RequestRecord(method="POST", host="h", path="/p", wire=wire, form=form, params=params)
 
 
-def cassette(seq: int, run: str = "r1", asked: RequestRecord | None = None, ending: str = "complete") -> CassetteRecord:
+def cassette(
+    seq: int, run: str = "r1", asked: RequestRecord | None = None, ending: str = "complete"
+) -> CassetteRecord:
     """A recording."""
-    return CassetteRecord.model_construct(
-        id=f"{seq:064x}", seq=seq, run=run, request=asked or request(), answer=AnswerRecord(ending=ending)
+    return CassetteRecord(
+        id=f"{seq:064x}",
+        seq=seq,
+        run=run,
+        recorded_at=0.0,
+        hash_version=1,
+        exact="",
+        request=asked or request(),
+        answer=AnswerRecord(ending=ending),
+        answer_sha256="",
+        answer_length=0,
+        checksum="",
     )
 
 
-def answers(candidates: list[CassetteRecord], times: int, memory: Memory | None = None, **how: Any) -> list[int | str]:
+def answers(
+    candidates: list[CassetteRecord], times: int, memory: Memory | None = None, **how: Any
+) -> list[int | str]:
     """The `seq` of what a session gets when it asks several times."""
     memory = memory or Memory()
     got: list[int | str] = []
     for _ in range(times):
-        found = choose(candidates, request(), memory, how.get("repeat", "sequence"), how.get("exhausted", "last"))
+        found = choose(
+            candidates, request(), memory, how.get("repeat", "sequence"), how.get("exhausted", "last")
+        )
         if isinstance(found, CassetteRecord):
             memory.remember(found)
             got.append(found.seq)
@@ -72,12 +88,19 @@ def test_never_in_another_form(asked: RequestRecord) -> None:
 
 @pytest.mark.parametrize(
     ("recorded", "live", "hit"),
-    [(64, 64, True), (64, 32, True), (64, 128, False), (64, None, False), (None, 128, True), (None, None, True)],
+    [
+        (64, 64, True),
+        (64, 32, True),
+        (64, 128, False),
+        (64, None, False),
+        (None, 128, True),
+        (None, None, True),
+    ],
 )
 def test_an_answer_cut_at_its_limit(recorded: int | None, live: int | None, hit: bool) -> None:
     """An answer that ended for length answers only a request whose limit is no larger."""
-    kept = request(**({"max_tokens": recorded} if recorded else {}))
-    asked = request(**({"max_tokens": live} if live else {}))
+    kept = request(max_tokens=recorded) if recorded else request()
+    asked = request(max_tokens=live) if live else request()
     found = choose([cassette(1, asked=kept, ending="length")], asked, Memory(), "sequence", "last")
     assert isinstance(found, CassetteRecord) == hit
     assert hit or found == "length"

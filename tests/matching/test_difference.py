@@ -35,7 +35,9 @@ def test_missing_and_more() -> None:
     assert next(differences(view("a"), view("a", "b"))).a == ABSENT
     tool = next(differences(view(tools=[{"name": "t"}]), view()))
     assert (tool.path, tool.b) == ("$.tools[0]", ABSENT)
-    assert [d.path for d in differences(view(params={"x y": 1}), view(params={"x y": 2}))] == ["$.params['x y']"]
+    assert [d.path for d in differences(view(params={"x y": 1}), view(params={"x y": 2}))] == [
+        "$.params['x y']"
+    ]
 
 
 def test_types_tell_apart() -> None:

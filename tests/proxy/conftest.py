@@ -10,8 +10,8 @@ from typing import Literal, Protocol
 from urllib.parse import urlencode
 
 import pytest
-from proxy import control
 
+from proxy import control
 from rewind_proxy.cli.provider import Behaviour, Exchange, FakeProvider, Request
 from support.client import Client, Got
 from support.proxies import Proxy, proxy
@@ -25,7 +25,12 @@ class Stage:
 
     def __init__(self) -> None:
         self.behaviour: Behaviour = Exchange.send
-        self.provider = FakeProvider(lambda exchange: self.behaviour(exchange))
+        self.provider = FakeProvider(self._behave)
+        self._planned: dict[int, bytes] = {}
+
+    def _behave(self, exchange: Exchange) -> None:
+        self._planned[exchange.request.number] = b"".join(exchange.answer.chunks)
+        self.behaviour(exchange)
 
     @property
     def url(self) -> str:
@@ -40,6 +45,10 @@ class Stage:
     def heard(self, text: str) -> list[Request]:
         """The requests whose body holds a text."""
         return [request for request in self.provider.requests if text.encode() in request.decoded]
+
+    def said(self, text: str) -> bytes:
+        """The whole answer to the last request whose body holds a text."""
+        return self._planned[self.heard(text)[-1].number]
 
 
 @pytest.fixture(scope="session")

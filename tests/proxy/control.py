@@ -16,7 +16,7 @@ from rewind_proxy.mitm.addon import Rewind
 HOST = "control.invalid"
 
 
-class Fault(Exception):
+class FaultError(Exception):
     """What a broken method raises."""
 
 
@@ -57,7 +57,7 @@ class Control:
         self._mended.append((target, name, getattr(target, name)))
 
         def broken(*_: object, **__: object) -> None:
-            raise Fault(path)
+            raise FaultError(path)
 
         setattr(target, name, broken)
 

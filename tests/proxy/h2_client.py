@@ -7,9 +7,9 @@ import socket
 import ssl
 from collections.abc import Mapping
 
-import h2.config
-import h2.connection
-import h2.events
+import h2.config  # type: ignore[import-untyped]  # version 4.1 has no types
+import h2.connection  # type: ignore[import-untyped]
+import h2.events  # type: ignore[import-untyped]
 
 from rewind_proxy.canonical.model import JsonObject
 from support.client import Got, tunnel

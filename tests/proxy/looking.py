@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from proxy.calls import Ask
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.store import Log, Store
 from rewind_proxy.store.records import CassetteRecord, RunRecord, StepRecord
+from support.client import Got
+from support.proxies import Proxy
 
 T = TypeVar("T")
 _POLL = 0.02
@@ -53,6 +56,14 @@ def cassettes(store: Path, prompt: str) -> list[CassetteRecord]:
     needle = prompt.encode()
     with Store.open(store, settings_digest="0", readonly=True) as opened:
         return [each for each in opened.cassettes() if needle in dumps(opened.request_body(each))]
+
+
+def record(live: Proxy, ask: Ask, prompt: str, *, session: str = "recording") -> Got:
+    """Ask a live proxy, and wait until the answer can be looked up."""
+    before = len(cassettes(live.store, prompt))
+    got = ask.once(live, prompt, headers={"x-rewind-session": session})
+    recorded(live.store, prompt, before + 1)
+    return got
 
 
 def recorded(store: Path, prompt: str, count: int = 1) -> list[CassetteRecord]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-
+import re
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
 from proxy import h2_client
 from proxy.calls import CHAT, CHAT_SSE, OPENAI, new_prompt
 from proxy.conftest import Start
-
+from proxy.looking import record
 from rewind_proxy.cli.provider import FakeProvider
 from support.client import Client, tunnel
 from support.proxies import Proxy, proxy
@@ -23,6 +24,8 @@ WAYS = {
     "upstream-eager": ("--mode", "upstream:http://127.0.0.1:{dead}", "--set", "connection_strategy=eager"),
     "upstream-lazy": ("--mode", "upstream:http://127.0.0.1:{dead}", "--set", "connection_strategy=lazy"),
 }
+
+REQUEST = b"POST /v1/responses HTTP/1.1\r\nHost: %s\r\nContent-Length: 2\r\n\r\n{}"
 
 
 class Replaying(NamedTuple):
@@ -66,7 +69,7 @@ def replaying(_replaying: Replaying) -> Iterator[Replaying]:
 def test_a_hit(live: Proxy, replaying: Replaying) -> None:
     """A recorded request is answered without the provider."""
     prompt = new_prompt()
-    recorded = CHAT_SSE.once(live, prompt)
+    recorded = record(live, CHAT_SSE, prompt)
     got = CHAT_SSE.once(replaying.proxy, prompt)
     assert (got.headers["x-rewind"], got.body) == ("replayed", recorded.body)
 
@@ -96,7 +99,7 @@ def test_a_client_that_names_no_host(replaying: Replaying) -> None:
     context = replaying.proxy.trust()
     context.check_hostname = False
     with raw, context.wrap_socket(raw) as connection:
-        connection.sendall(b"POST /v1/responses HTTP/1.1\r\nHost: api.openai.com\r\nContent-Length: 2\r\n\r\n{}")
+        connection.sendall(REQUEST % OPENAI.encode())
         assert connection.recv(4096).startswith(b"HTTP/1.1 400")
 
 
@@ -105,7 +108,7 @@ def test_a_client_that_names_another_host(replaying: Replaying) -> None:
     _, raw = tunnel(replaying.proxy, OPENAI, 443)
     context = replaying.proxy.trust()
     with raw, context.wrap_socket(raw, server_hostname="front.invalid") as connection:
-        connection.sendall(b"POST /v1/responses HTTP/1.1\r\nHost: front.invalid\r\nContent-Length: 2\r\n\r\n{}")
+        connection.sendall(REQUEST % b"front.invalid")
         assert connection.recv(4096).startswith(b"HTTP/1.1 400")
 
 
@@ -139,7 +142,7 @@ def test_http_in_a_tunnel_without_tls(replaying: Replaying) -> None:
     """A request in the clear inside CONNECT is seen and refused."""
     _, connection = tunnel(replaying.proxy, OPENAI, 443)
     with connection:
-        connection.sendall(b"POST /v1/responses HTTP/1.1\r\nHost: api.openai.com\r\nContent-Length: 2\r\n\r\n{}")
+        connection.sendall(REQUEST % OPENAI.encode())
         assert connection.recv(4096).startswith(b"HTTP/1.1 400")
 
 
@@ -148,13 +151,15 @@ def test_an_untrusting_client(replaying: Replaying) -> None:
     _, raw = tunnel(replaying.proxy, OPENAI, 443)
     with raw, pytest.raises(ssl.SSLCertVerificationError):
         ssl.create_default_context().wrap_socket(raw, server_hostname=OPENAI)
+    advice = r"refused the certificate for api\.openai\.com\. .*SSL_CERT_FILE"
+    replaying.proxy.child.wait_for(re.compile(advice))
 
 
 def test_http2(live: Proxy, replaying: Replaying) -> None:
     """Over HTTP/2 a hit is a hit, with the same bytes, and a miss a refusal."""
     prompt = new_prompt()
     body = CHAT_SSE.body(prompt, "m1", 100)
-    recorded = h2_client.post(live, OPENAI, CHAT_SSE.path, body)
+    recorded = record(live, CHAT_SSE, prompt)
     hit = h2_client.post(replaying.proxy, OPENAI, CHAT_SSE.path, body)
     miss = h2_client.post(replaying.proxy, OPENAI, CHAT.path, CHAT.body(new_prompt(), "m1", 9))
     assert (hit.status, hit.body, hit.headers["x-rewind"]) == (200, recorded.body, "replayed")

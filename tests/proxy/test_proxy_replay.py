@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, cast
 
 import pytest
-from proxy.calls import ASKS, Ask, error_message, new_prompt
 
+from proxy.calls import ASKS, Ask, error_message, new_prompt
 from rewind_proxy.cli.provider import FakeProvider
 from support.client import Got
 from support.proxies import Proxy, proxy

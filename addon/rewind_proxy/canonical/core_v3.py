@@ -1,10 +1,10 @@
-"""The interoperable hash of `rewind-core` 0.1.1 (DESIGN §13), so that its recordings and ours can be compared.
+"""The interoperable hash of `rewind-core` 0.1.1 (DESIGN §13): its recordings and ours can be compared.
 
-`canonical`, `request_hash`, `state_hash` and `normalize_text` take that library's own requests; `core_request`
-makes one of a request seen on the wire. Where JSON says what RFC 8785 cannot, the rule is: a number is the
-double that JavaScript reads (an integer past 2^53 is rounded), and what is no finite double, or no Unicode (a
-lone surrogate), has no hash. Members are visited in the order of RFC 8785, so that the order in which they
-were sent never changes which id is numbered first.
+`canonical`, `request_hash`, `state_hash` and `normalize_text` take that library's own requests;
+`core_request` makes one of a request seen on the wire. Where JSON says what RFC 8785 cannot, the rule is: a
+number is the double that JavaScript reads (an integer past 2^53 is rounded), and what is no finite double, or
+no Unicode (a lone surrogate), has no hash. Members are visited in the order of RFC 8785, so that the order in
+which they were sent never changes which id is numbered first.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class _Normaliser:
         except RecursionError:
             raise CoreHashError(_TOO_DEEP) from None
 
-    # Loops, not comprehensions, which are frames of their own in Python 3.11: what `jcs.parse` takes must fit.
+    # Loops: a comprehension is a frame of its own in Python 3.11, and what `jcs.parse` takes must fit.
     def _value(self, value: JsonValue) -> JsonValue:
         if isinstance(value, str):
             return normalize_text(value)

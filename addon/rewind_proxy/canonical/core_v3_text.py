@@ -10,8 +10,8 @@ import hashlib
 import re
 import unicodedata
 
-# JavaScript's `\s` (ECMA-262 §22.2.2.9, WhiteSpace and LineTerminator): with U+FEFF, U+2028 and U+2029, without
-# U+0085, U+180E and U+001C to U+001F, where Python's own `\s` differs.
+# JavaScript's `\s`: WhiteSpace and LineTerminator of ECMA-262 §12.2 and §12.3. Python's own lacks U+FEFF, and
+# has U+0085 and U+001C to U+001F.
 WHITE_SPACE = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -64,7 +64,7 @@ def _base64_of(text: str) -> str | None:
 
 
 def _decoded(data: str) -> bytes:
-    """The bytes as Node decodes them: white space ignored, padding optional, a last lone character dropped."""
+    """The bytes as Node decodes them: white space ignored, padding optional, a lone last letter dropped."""
     digits = _RUN.sub("", data).rstrip("=").translate(_STANDARD)
     if len(digits) % 4 == 1:
         digits = digits[:-1]

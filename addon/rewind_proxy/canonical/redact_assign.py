@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from rewind_proxy.canonical.redact_places import NameKind
 from rewind_proxy.canonical.redact_rules import MARK, MARK_PATTERN, QUOTE, Span
 
-JUDGED = 256
+JUDGED = 128
 """Characters of a value that decide; longer values are taken whole once those are a credential's."""
 
 TRAILING = ".:,!?"
@@ -32,6 +32,8 @@ _REFERENCE = re.compile(
 )
 # Words joined by separators: names, paths, versions. A random token is one long run, or mixes digits in.
 _SLUG = re.compile(r"[A-Za-z]*[0-9]{0,6}(?:[-_./:@][A-Za-z]*[0-9]{0,6})+")
+_CAMEL = re.compile(r"(?:[A-Z]{0,8}[a-z]{2,}+[0-9]{0,5}|[A-Z]{2,8}+[0-9]{0,3}|[._])++")
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_.:/]+[A-Za-z0-9]*)+")
 _LOWER, _UPPER, _DIGIT = re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]")
 
 
@@ -56,7 +58,7 @@ def looks_secret(value: str, *, quoted: bool, named: bool = False) -> bool:
         return False
     lower, upper, digit = bool(_LOWER.search(value)), bool(_UPPER.search(value)), bool(_DIGIT.search(value))
     if digit:
-        return lower or upper
+        return (lower or upper) and (quoted or named or not _CAMEL.fullmatch(value))
     return lower and upper and (quoted or named) and len(value) >= 20
 
 
@@ -70,7 +72,7 @@ def looks_password(value: str, *, quoted: bool, named: bool = False) -> bool:
         return (quoted or named) and (len(value) >= 12 or not value.islower())
     if quoted or named:
         return len(value) >= 6
-    return len(value) >= 6 and not _SLUG.fullmatch(value) and bool(_DIGIT.search(value))
+    return len(value) >= 6 and not _IDENTIFIER.fullmatch(value) and bool(_DIGIT.search(value))
 
 
 # Assignments --------------------------------------------------------------------------------------------
@@ -120,16 +122,20 @@ _PASSWORD_NAMES = tuple(
 _OPERATOR = re.compile(
     rf"""(?:{QUOTE}?\]?[ \t]{{0,8}}
         (?:=>|:=|={{1,3}}|:(?:[ \t]{{0,4}}[A-Za-z&]{{1,10}}[ \t]{{0,4}}=)?)[ \t]{{0,8}}
-    |{QUOTE},[ \t]{{0,4}}(?={QUOTE})
+    |(?P<comma>{QUOTE},[ \t]{{0,4}})(?={QUOTE})
     |(?P<tag>>)
     |(?P<space>[ \t]{{1,4}}))""",
     re.VERBOSE,
 )
 _OPENING = re.compile(rf"(?:[bfru]{{0,2}}(?={QUOTE}))?{QUOTE}")
-_QUOTED = re.compile(rf"""(?:{MARK_PATTERN}|[^\s"'`\\]|\\{{1,15}}/){{1,{JUDGED}}}""")
-_BARE = re.compile(rf"""(?:{MARK_PATTERN}|[^\s"'`\\<>{{}}()\[\],;|]|\\{{1,15}}/){{1,{JUDGED}}}""")
-_QUOTED_REST = re.compile(rf"""(?:{MARK_PATTERN}|[^\s"'`\\]|\\{{1,15}}/)*+""")
-_BARE_REST = re.compile(rf"""(?:{MARK_PATTERN}|[^\s"'`\\<>{{}}()\[\],;|]|\\{{1,15}}/)*+""")
+_SLASH = r"\\{1,15}/"  # JSON may write a slash so
+_IN_QUOTES = r"""[^\s"'`\\]"""
+# A bare value ends where the next parameter of a query begins.
+_IN_BARE = r"""(?:[^\s"'`\\<>{}()\[\],;|&]|&(?!amp;|[A-Za-z_][A-Za-z0-9_.-]{0,40}=))"""
+_QUOTED = re.compile(rf"(?:{_IN_QUOTES}{{1,64}}+|{_SLASH}){{1,{JUDGED // 64 + 1}}}")
+_BARE = re.compile(rf"(?:{MARK_PATTERN}|{_IN_BARE}{{1,64}}+|{_SLASH}){{1,{JUDGED // 64 + 1}}}")
+_QUOTED_REST = re.compile(rf"(?:{_IN_QUOTES}++|{_SLASH})*+")
+_BARE_REST = re.compile(rf"(?:{MARK_PATTERN}|{_IN_BARE}++|{_SLASH})*+")
 _OPTION = re.compile(r"--[A-Za-z0-9_-]{0,60}\Z")
 
 _Judge = Callable[..., bool]
@@ -160,18 +166,29 @@ def _value(text: str, name: int, end: int, judge: _Judge) -> Span | None:
     if value is None:
         return None
     stop = value.end()
+    whole = stop - start < JUDGED
     if opening and text[stop : stop + 1].isspace():
         return None  # prose in quotes
-    if stop - start >= JUDGED:
-        stop = (_QUOTED_REST if opening else _BARE_REST).match(text, stop).end()  # type: ignore[union-attr]
-    elif not opening:
+    if whole and not opening:
         stop = start + len(value[0].rstrip(TRAILING))
         if text[stop : stop + 1] in ("(", "[", "{") and not text.startswith(MARK, stop):
             return None  # a call or a subscript
+    judged = text[start:stop]
+    if operator["comma"] and not (has_digit_or_capital(judged) and looks_secret(judged, quoted=False)):
+        return None  # a list of names
     named = text[name:end].isupper() and operator[0] == "="
-    if stop == start or not judge(text[start : min(stop, start + JUDGED)], quoted=bool(opening), named=named):
+    if stop == start or not judge(judged, quoted=bool(opening), named=named):
         return None
+    if not whole:
+        # Only now: reading to the end of each value that is none would take quadratic time.
+        stop = end_of((_QUOTED_REST if opening else _BARE_REST), text, stop)
     return start, stop
+
+
+def end_of(rest: re.Pattern[str], text: str, at: int) -> int:
+    """Where what `rest` matches at `at` ends; `at` itself when it matches nothing."""
+    found = rest.match(text, at)
+    return found.end() if found else at
 
 
 def assigned_secrets(text: str, lowered: str) -> Iterator[Span]:

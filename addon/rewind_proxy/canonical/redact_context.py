@@ -16,6 +16,7 @@ from rewind_proxy.canonical.redact_assign import (
     TRAILING,
     assigned_passwords,
     assigned_secrets,
+    end_of,
     has_digit_or_capital,
     is_reference,
     looks_secret,
@@ -25,11 +26,11 @@ from rewind_proxy.canonical.redact_rules import MARK, MARK_PATTERN, QUOTE, Span
 # Headers ------------------------------------------------------------------------------------------------
 
 _AUTHORIZATION = re.compile(
-    rf"authorization(?:{QUOTE}?\]?)[ \t]*(?:=>|[:=,])[ \t]*{QUOTE}?(?:{SCHEME}(?:[ \t]+|:[ \t]*))?"
+    rf"authorization(?:{QUOTE}?\]?)[ \t]*(?:=>|[:=])[ \t]*{QUOTE}?(?:{SCHEME}(?:[ \t]+|:[ \t]*))?"
 )
 _BEARER = re.compile(rf"bearer(?<![a-z0-9]bearer)(?:[ \t]+|:[ \t]*|%20|\+){QUOTE}?")
-_CREDENTIALS = re.compile(rf"(?:{MARK_PATTERN}|[A-Za-z0-9._~+/=!:%-]){{1,{JUDGED}}}")
-_CREDENTIALS_REST = re.compile(rf"(?:{MARK_PATTERN}|[A-Za-z0-9._~+/=!:%-])*+")
+_CREDENTIALS = re.compile(rf"(?:{MARK_PATTERN}|[A-Za-z0-9._~+/=!:%-]{{1,64}}+){{1,{JUDGED // 64 + 1}}}")
+_CREDENTIALS_REST = re.compile(rf"(?:{MARK_PATTERN}|[A-Za-z0-9._~+/=!:%-]++)*+")
 
 
 def _presented(text: str, lowered: str, lead: re.Pattern[str], least: int) -> Iterator[Span]:
@@ -39,17 +40,18 @@ def _presented(text: str, lowered: str, lead: re.Pattern[str], least: int) -> It
         value = _CREDENTIALS.match(text, start)
         if value is None:
             continue
-        stop = _CREDENTIALS_REST.match(text, value.end()).end()  # type: ignore[union-attr]
-        if stop - start < JUDGED:
-            stop = start + len(text[start:stop].rstrip(TRAILING))
-        judged = text[start : min(stop, start + JUDGED)]
+        stop = value.end()
+        whole = stop - start < JUDGED
+        if whole:
+            stop = start + len(value[0].rstrip(TRAILING))
+        judged = text[start:stop]
         if MARK in judged or (
             len(judged) >= least
             and not is_reference(judged)
             and (has_digit_or_capital(judged) or len(judged) >= 32)
         ):
-            yield start, stop
-            position = stop
+            position = stop if whole else end_of(_CREDENTIALS_REST, text, stop)
+            yield start, position
 
 
 def authorization_headers(text: str, lowered: str) -> Iterator[Span]:
@@ -84,10 +86,11 @@ def cookies(text: str, lowered: str) -> Iterator[Span]:
 _URL = re.compile(
     rf"""://(?:
       [^\s/?\#@:"'`<>\\]{{0,128}}:(?P<password>(?:{MARK_PATTERN}|[^\s/?\#"'`<>\\]){{1,256}})@
-    | (?P<user>[A-Za-z0-9_~.%-]{{20,256}})@
-    | hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/(?P<slack>[A-Za-z0-9_/-]{{20,512}})
+    | (?P<user>(?:{MARK_PATTERN}|[A-Za-z0-9_~.%-]){{16,256}})@
+    | hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/
+        (?P<slack>(?:{MARK_PATTERN}|[A-Za-z0-9_/-]){{16,512}})
     | (?:\w{{1,20}}\.)?discord(?:app)?\.com/api/(?:v[0-9]{{1,2}}/)?
-        webhooks/[0-9]{{15,22}}/(?P<discord>[\w-]{{30,200}})
+        webhooks/[0-9]{{15,22}}/(?P<discord>(?:{MARK_PATTERN}|[\w-]){{16,200}})
     )""",
     re.VERBOSE,
 )
@@ -132,14 +135,14 @@ def _parameter(text: str, lowered: str, at: int) -> Span | None:
     least = 16 if found["name"] in _VAGUE else 6
     if MARK not in value[0] and (len(value[0]) < least or value[0].isalpha()):
         return None
-    return value.start(), _PARAMETER_REST.match(text, value.end()).end()  # type: ignore[union-attr]
+    return value.start(), end_of(_PARAMETER_REST, text, value.end())
 
 
 # Key blocks ---------------------------------------------------------------------------------------------
 
 _BLOCK_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _LINE = rf"(?:[A-Za-z0-9+/=]{{16,}}|{MARK_PATTERN})"
-_BETWEEN = r"(?:\\[nr]|[^A-Za-z0-9+/\\-]){0,32}(?:[0-9]{1,6}[^A-Za-z0-9+/\\]{1,4})?"
+_BETWEEN = r"(?:\\[nr]|[^A-Za-z0-9/\\-]|-(?!-)){0,32}(?:[0-9]{1,6}[^A-Za-z0-9+/\\]{1,4})?"
 _PRIVATE_KEY = re.compile(
     rf"-----BEGIN {_BLOCK_NAME}"
     r"(?:"
@@ -173,9 +176,9 @@ CONTEXT_RULES: tuple[ContextRule, ...] = (
     ContextRule("RW302", "private-key", ("ke",), private_keys),
     ContextRule("RW303", "authorization-header", ("auth",), authorization_headers),
     ContextRule("RW304", "bearer-token", ("bearer",), bearer_tokens),
-    ContextRule("RW305", "secret-assignment", ("ke", "cre", "auth"), assigned_secrets),
-    ContextRule("RW306", "password-assignment", ("pass", "pwd"), assigned_passwords),
-    ContextRule("RW307", "url-secret", ("://",), url_secrets),
-    ContextRule("RW308", "url-parameter", ("?", "&"), url_parameters),
+    ContextRule("RW305", "url-secret", ("://",), url_secrets),
+    ContextRule("RW306", "url-parameter", ("?", "&"), url_parameters),
+    ContextRule("RW307", "secret-assignment", ("ke", "cre", "auth"), assigned_secrets),
+    ContextRule("RW308", "password-assignment", ("pass", "pwd"), assigned_passwords),
     ContextRule("RW309", "cookie-header", ("cookie",), cookies),
 )

@@ -38,6 +38,11 @@ def normalise_text(text: str) -> str:
     return "\n".join(pieces)
 
 
+def whole_characters(text: str) -> str:
+    """`text` with each half of a character (a lone surrogate, from a cut emoji) as `?`: valid UTF-8."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def _tidy(text: str) -> str:
     if "  " in text or "\t" in text:
         text = _INNER_RUN.sub(" ", text)

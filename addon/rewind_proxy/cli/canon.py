@@ -128,7 +128,9 @@ def _show(result: JsonObject) -> None:
         for section in ("messages", "tools", "params"):
             screen.print(Text(f"\n{section}", style="bold"))
             value = canonical[section]
-            items = value if isinstance(value, list) else [{k: v} for k, v in cast("JsonObject", value).items()]
+            items = (
+                value if isinstance(value, list) else [{k: v} for k, v in cast("JsonObject", value).items()]
+            )
             for item in items:
                 text = safe(dumps(item).decode("utf-8"))
                 screen.print(text if len(text) <= _EXCERPT else text[:_EXCERPT] + "…", soft_wrap=True)

@@ -39,7 +39,7 @@ from rewind_proxy.report import REFUSED_EXIT
 from rewind_proxy.settings import CONFIG_NAME
 
 HOST = "api.openai.com"
-TODO = "water the plants, answer Ada, ship version 0.1\n"
+LEFT_TO_DO = "water the plants, answer Ada, ship version 0.1\n"
 QUESTION = "run `cat todo.txt`: what is left?"
 OTHER_QUESTION = "run `cat todo.txt`: what is done?"
 OTHER_EFFORT = f"--effort=high {QUESTION}"
@@ -73,7 +73,6 @@ class Demo:
     def __init__(self, screen: Screen, folder: Path) -> None:
         self.screen = screen
         self.folder = folder
-        self.provider = FakeProvider(_at_a_human_pace)
 
     def play(self) -> None:
         """All acts, the provider stopped after the first."""
@@ -81,39 +80,39 @@ class Demo:
             "Rewind stands between an LLM client and its provider. Watch it record a small agent, replay it "
             "with the provider gone, and explain a miss. No key, no network; all in a temporary folder."
         )
-        with self.provider:
+        with FakeProvider(_at_a_human_pace) as provider:
             # A file of its own also keeps settings from above the folder out of the demo.
-            upstream = f'store = "recordings"\n\n[upstream]\n"{HOST}" = "{self.provider.url}"\n'
+            upstream = f'store = "recordings"\n\n[upstream]\n"{HOST}" = "{provider.url}"\n'
             (self.folder / CONFIG_NAME).write_text(upstream, encoding="utf-8")
-            recorded = self.record()
-        self.replay(recorded)
+            recorded = self.record(provider)
+        self.replay(recorded, provider)
         self.miss()
         self.keep_secrets(recorded)
 
-    def record(self) -> Session:
+    def record(self, provider: FakeProvider) -> Session:
         """Act one."""
         screen = self.screen
         screen.heading("1  Record")
         screen.text(
-            f"A fake provider listens on port {self.provider.port} in place of {HOST}.",
+            f"A fake provider listens on port {provider.port} in place of {HOST}.",
             "The agent is a small Python program that knows nothing of Rewind; it talks TLS, and streams.",
         )
         session = self.run("laptop", [], [QUESTION])
         version, issuer = session.tls or ("", "")
-        calls = len(self.provider.requests)
+        calls = len(provider.requests)
         screen.check(bool(version), f"{safe_line(version)}, by a certificate of {safe_line(issuer)}")
         screen.check(
             session.status == 0 and session.tiers == ["recorded"] * calls and calls > 0,
             f"the provider saw {plural(calls, 'call')} over "
-            f"{plural(self.provider.connections, 'connection')}; {session.count('recorded')} were recorded",
+            f"{plural(provider.connections, 'connection')}; {session.count('recorded')} were recorded",
         )
         return session
 
-    def replay(self, recorded: Session) -> None:
+    def replay(self, recorded: Session, provider: FakeProvider) -> None:
         """Act two."""
         screen = self.screen
         screen.heading("2  Replay, with the provider gone")
-        before = self.provider.connections
+        before = provider.connections
         screen.text(
             "The provider is stopped. The same agent runs again: in another folder, at another time, as "
             "another session, with other credentials. All of that is in its prompts."
@@ -124,10 +123,10 @@ class Demo:
         for note in notes:
             screen.show(Text(f"left aside to match: {safe_line(note)}", style="dim"), indent=2)
         screen.gap()
-        dialled = self.provider.connections - before
+        dialled = provider.connections - before
         screen.check(
-            not _listens(self.provider.port) and dialled == 0,
-            f"port {self.provider.port} is closed: {plural(dialled, 'connection')} since the recording",
+            not _listens(provider.port) and dialled == 0,
+            f"port {provider.port} is closed: {plural(dialled, 'connection')} since the recording",
         )
         hits = [tier for tier in session.tiers if tier in ("exact", "normalised")]
         screen.check(
@@ -186,7 +185,7 @@ class Demo:
         """`rewind run` around the agent in the folder `place`; its output is shown as it comes."""
         work = self.folder / place
         work.mkdir(exist_ok=True)
-        (work / "todo.txt").write_text(TODO, encoding="utf-8")
+        (work / "todo.txt").write_text(LEFT_TO_DO, encoding="utf-8")
         self.screen.command(["rewind", "run", *flags, "--", "./agent", *questions])
         gutter = self.screen.gutter()
         try:

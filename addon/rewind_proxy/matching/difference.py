@@ -9,6 +9,7 @@ from typing import cast
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.pointer import ROOT, Pointer
+from rewind_proxy.canonical.text import whole_characters
 from rewind_proxy.canonical.walk import in_order
 
 EXCERPT = 120
@@ -75,7 +76,7 @@ def _excerpts(a: str, b: str) -> tuple[str, str]:
 
 def _cut(text: str, start: int) -> str:
     end = start + EXCERPT
-    return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+    return ("…" if start else "") + whole_characters(text[start:end]) + ("…" if end < len(text) else "")
 
 
 def _short(value: JsonValue | _Absent) -> str:

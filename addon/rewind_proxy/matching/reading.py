@@ -28,6 +28,7 @@ from rewind_proxy.canonical.model import (
     Wire,
 )
 from rewind_proxy.canonical.redact import Redaction, Redactor, auth_values, strip_query
+from rewind_proxy.canonical.text import whole_characters
 from rewind_proxy.errors import OpaqueBodyError
 from rewind_proxy.store.records import CassetteRecord, RequestRecord
 from rewind_proxy.wire import ADAPTERS, Endpoint, Host, HostTable, classify
@@ -202,7 +203,7 @@ class RequestReader:
 def scalar_params(params: JsonObject) -> dict[str, JsonValue]:
     """The parameters that choose among answers and stand in notes: scalars of a reasonable length."""
     return {
-        name: value
+        name: whole_characters(value) if isinstance(value, str) else value
         for name, value in params.items()
         if isinstance(value, _SCALAR) and not (isinstance(value, str) and len(value) > 200)
     }
@@ -214,5 +215,5 @@ def preview(request: CanonicalRequest) -> str:
         for part in reversed(message.parts):
             text = part.get("text")
             if isinstance(text, str) and text.strip():
-                return " ".join(text[: PREVIEW_LENGTH * 4].split())[:PREVIEW_LENGTH]
+                return whole_characters(" ".join(text[: PREVIEW_LENGTH * 4].split())[:PREVIEW_LENGTH])
     return ""

@@ -15,7 +15,7 @@ from mitmproxy import ctx, exceptions, http
 from mitmproxy.addonmanager import Loader
 from mitmproxy.log import ALERT
 
-from rewind_proxy.canonical.model import JsonObject, Mode
+from rewind_proxy.canonical.model import JsonObject, Mode, Tier
 from rewind_proxy.engine import Forward, Header, Refuse, Replay, Step, refuse_failed
 from rewind_proxy.errors import RewindError
 from rewind_proxy.mitm import options, traffic
@@ -44,8 +44,10 @@ class Pending:
     tee: Tee | None = None
     address: traffic.Address | None = None
     """The client's own, while the flow has that of `rewind_upstream`."""
-    failed: str = ""
-    """What of ours went wrong, when that is why nothing is recorded."""
+    reason: str = ""
+    """Why nothing is recorded, where that is known before the answer."""
+    failed: bool = False
+    """Whether the reason is a fault of ours."""
 
 
 class Rewind:
@@ -132,9 +134,17 @@ class Rewind:
     # -- requests ------------------------------------------------------------------------------------------
 
     def requestheaders(self, flow: http.HTTPFlow) -> None:
-        """Plain HTTP to unknown hosts passes unbuffered; a known host's body is always read whole."""
+        """Plain HTTP to unknown hosts passes unbuffered; a known host's body is read whole."""
+        if flow.response is not None or flow.error is not None:
+            return
+        self._connections.note_user(flow)
         if traffic.known_host(self.hosts, flow) is not None:
             flow.request.stream = False
+            _, asked_mode = traffic.take_own_headers(flow)
+            if asked_mode == "replay" and ctx.options.stream_large_bodies:
+                # mitmproxy sends a body that grows past the limit before it calls `request`.
+                logger.error("rewind: x-rewind-mode and stream_large_bodies do not go together: closed")
+                flow.kill()
         elif self.refuses_unknown(flow.request.pretty_host):
             traffic.refuse_host(flow, flow.request.pretty_host)
         else:
@@ -147,6 +157,7 @@ class Rewind:
             return
         mode: Mode = self.mode
         step: Step | None = None
+        host: Host | None = None
         line = (flow.request.method, flow.request.host, flow.request.path.partition("?")[0])
         try:
             host = traffic.known_host(self.hosts, flow)
@@ -166,6 +177,9 @@ class Rewind:
                 flow.request.headers.get("user-agent", ""),
                 time.time(),
             )
+            if flow.request.stream:
+                self._forward_unread(flow, step, line)
+                return
             started = time.monotonic()
             decision = self.runtime.decide(traffic.raw_request(flow), host, step, mode)
             match decision:
@@ -180,7 +194,7 @@ class Rewind:
                 case Forward():
                     self._forward(flow, decision, line, host)
         except Exception as error:
-            self._failed(flow, mode, step, line, error)
+            self._failed(flow, mode, step, line, host, error)
 
     def _refuse(self, flow: http.HTTPFlow, refuse: Refuse, line: RequestLine) -> None:
         assert self.runtime is not None
@@ -197,32 +211,50 @@ class Rewind:
                 "rewind: %s goes live after replayed steps: it carries ids that the provider has never seen.",
                 forward.step.id,
             )
-        self._pending[flow.id] = Pending(forward, line, time.monotonic())
-        base_url = self.runtime.settings.upstream.get(host.name) or self.runtime.settings.upstream.get(
-            flow.request.host
-        )
-        if base_url:
-            self._pending[flow.id].address = traffic.address_of(flow)
-            traffic.send_to(flow, base_url)
+        pending = self._pending[flow.id] = Pending(forward, line, time.monotonic())
+        pending.address = self._direct(flow, host)
+
+    def _direct(self, flow: http.HTTPFlow, host: Host | None) -> traffic.Address | None:
+        """Send a flow where its host's live traffic goes; the client's own address, if that is another."""
+        traffic.give_length(flow)
+        upstream = self.settings.upstream if self.settings else {}
+        base_url = upstream.get(host.name if host else "") or upstream.get(flow.request.host)
+        if not base_url:
+            return None
+        address = traffic.address_of(flow)
+        traffic.send_to(flow, base_url)
+        return address
+
+    def _forward_unread(self, flow: http.HTTPFlow, step: Step, line: RequestLine) -> None:
+        """mitmproxy has sent the body already, by `stream_large_bodies`, and kept nothing of it."""
+        reason = "stream_large_bodies sent the body on before it was read"
+        self._pending[flow.id] = Pending(_unread(step, "passed"), line, time.monotonic(), reason=reason)
 
     def _failed(
-        self, flow: http.HTTPFlow, mode: Mode, step: Step | None, line: RequestLine, error: Exception
+        self,
+        flow: http.HTTPFlow,
+        mode: Mode,
+        step: Step | None,
+        line: RequestLine,
+        host: Host | None,
+        error: Exception,
     ) -> None:
         """DESIGN §14: an exception of ours refuses in replay; elsewhere the request goes on, not recorded."""
         logger.error("rewind: failed on %s %s%s", *line, exc_info=error)
         if flow.response is not None:
             return  # decided and answered; only the bookkeeping failed
-        if self.runtime is None or step is None:
-            if mode == "replay":
-                flow.kill()
-            return
         if mode == "replay":
-            self._refuse(flow, refuse_failed(step, "model", error), line)
+            if self.runtime is None or step is None:
+                flow.kill()
+            else:
+                self._refuse(flow, refuse_failed(step, "model", error), line)
             return
-        headers = (("x-rewind", "passed"), ("x-rewind-tier", "failed"), ("x-rewind-step", step.id))
-        forward = Forward(None, step, "model", record=False, headers=headers)
-        pending = Pending(forward, line, time.monotonic(), failed=f"Rewind failed ({type(error).__name__})")
-        self._pending[flow.id] = pending
+        address = self._direct(flow, host)
+        if step is not None:
+            reason = f"Rewind failed ({type(error).__name__})"
+            self._pending[flow.id] = Pending(
+                _unread(step, "failed"), line, time.monotonic(), address=address, reason=reason, failed=True
+            )
 
     # -- answers -------------------------------------------------------------------------------------------
 
@@ -252,26 +284,27 @@ class Rewind:
         forward, response = pending.forward, flow.response
         traffic.restore(flow, pending.address)
         if pending.tee is not None and not pending.tee.overflow:
-            headers: tuple[Header, ...] = tuple(response.headers.items(multi=True))
-            captured = Captured(response.status_code, headers, tuple(pending.tee.chunks), time.time())
-            self.runtime.keep(forward, captured)
+            self.runtime.keep(forward, _captured(response, pending.tee))
             # Shows the body in mitmweb and saves it with -w; nothing is sent twice (MITMPROXY.md).
             response.raw_content = b"".join(piece for piece, _ in pending.tee.chunks)
         else:
-            reason = pending.failed or ("longer than is recorded" if pending.tee else "")
+            reason = pending.reason or ("longer than is recorded" if pending.tee else "")
             self.runtime.note(_passed_step(pending, response.status_code, reason))
         outcome = "recording" if forward.record else "passed"
         self._finish(flow, outcome, "recorded" if forward.record else "passed", forward.step.id)
 
     def error(self, flow: http.HTTPFlow) -> None:
-        """The provider or the client broke off: nothing is stored."""
+        """The provider or the client broke off: nothing is stored but a stream that was complete before."""
         pending = self._pending.pop(flow.id, None)
         if pending is None or self.runtime is None:
             return
-        reason = pending.failed or f"{CLIENT_GONE}: {flow.error.msg if flow.error else 'no answer'}"
+        reason = pending.reason or f"{CLIENT_GONE}: {flow.error.msg if flow.error else 'no answer'}"
         traffic.restore(flow, pending.address)
-        status = flow.response.status_code if flow.response else None
-        self.runtime.note(_passed_step(pending, status, reason))
+        if flow.response is not None and pending.tee is not None and not pending.tee.overflow:
+            self.runtime.keep(pending.forward, _captured(flow.response, pending.tee, broken=reason))
+        else:
+            status = flow.response.status_code if flow.response else None
+            self.runtime.note(_passed_step(pending, status, reason))
         self._finish(flow, "passed", "passed", "")
 
     def _finish(self, flow: http.HTTPFlow, outcome: str, tier: str, mark: str) -> None:
@@ -300,8 +333,19 @@ def _passed_step(pending: Pending, status: int | None, reason: str) -> StepRecor
         status=status,
         latency_ms=round((time.monotonic() - pending.started) * 1000),
         reason=reason,
-        failed=bool(pending.failed),
+        failed=pending.failed,
     )
+
+
+def _unread(step: Step, tier: Tier) -> Forward:
+    """To forward a request of which nothing is known."""
+    headers = (("x-rewind", "passed"), ("x-rewind-tier", tier), ("x-rewind-step", step.id))
+    return Forward(None, step, "model", record=False, headers=headers)
+
+
+def _captured(response: http.Response, tee: Tee, *, broken: str = "") -> Captured:
+    headers: tuple[Header, ...] = tuple(response.headers.items(multi=True))
+    return Captured(response.status_code, headers, tuple(tee.chunks), time.time(), broken)
 
 
 def _answer_headers(replay: Replay) -> tuple[Header, ...]:

@@ -53,12 +53,18 @@ class Connections:
         """The session that a client named by its user name at the proxy; else empty."""
         return self._session_of_client.get(client.id, "")
 
-    def http_connect(self, flow: http.HTTPFlow) -> None:
-        """Answer CONNECT to a known host ourselves, so that nothing is dialled for it, in eager mode too."""
-        host = self._policy.hosts.find(flow.request.host, flow.request.port)
-        user = traffic.proxy_user(flow.request.headers)
+    def note_user(self, flow: http.HTTPFlow) -> None:
+        """Take the credentials for the proxy out of a request; their user name is the client's session."""
+        user = traffic.take_proxy_user(flow)
         if user:
             self._session_of_client[flow.client_conn.id] = user
+
+    def http_connect(self, flow: http.HTTPFlow) -> None:
+        """Answer CONNECT to a known host ourselves, so that nothing is dialled for it, in eager mode too."""
+        if flow.response is not None:
+            return  # mitmproxy's `proxyauth` asks for a password first
+        self.note_user(flow)
+        host = self._policy.hosts.find(flow.request.host, flow.request.port)
         if host is None:
             if self._policy.refuses_unknown(flow.request.host):
                 traffic.refuse_host(flow, flow.request.host)
@@ -70,13 +76,13 @@ class Connections:
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
         """Decrypt known hosts without asking the provider for anything; tunnel all others untouched."""
         address = data.context.server.address
+        if address is None:
+            return  # a client that speaks TLS to the proxy itself
         sni = data.client_hello.sni
         host = self._find(sni, address)
         if host is None or (host.auth_only and self._policy.mode != "replay"):
             data.ignore_connection = True
-            name = sni or (address[0] if address else "")
-            if name:
-                self._policy.note_tunnel(name)
+            self._policy.note_tunnel(sni or address[0])
             return
         # TlsConfig comes after us and would open the provider's TLS first, to copy names of its certificate.
         raise exceptions.AddonHalt
@@ -101,8 +107,12 @@ class Connections:
             logger.error("rewind: kept a connection to %s from being opened in replay mode", server.address)
 
     def tcp_start(self, flow: tcp.TCPFlow) -> None:
-        """Close raw TCP to a known host in replay."""
-        if self._policy.mode == "replay" and self._find(None, flow.server_conn.address) is not None:
+        """Close raw TCP to a known host in replay; to others it is a tunnel."""
+        address = flow.server_conn.address
+        if self._find(None, address) is None:
+            if address is not None:
+                self._policy.note_tunnel(address[0])
+        elif self._policy.mode == "replay":
             flow.kill()
 
     def client_disconnected(self, client: connection.Client) -> None:

@@ -12,16 +12,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from threading import Lock
 
-from rewind_proxy.canonical.fingerprint import settings_digest
 from rewind_proxy.canonical.model import JsonObject, Mode
-from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.engine import Decision, Engine, Forward, Session, Step
-from rewind_proxy.matching.reading import RawRequest, RequestReader
-from rewind_proxy.matching.rewriting import run_rewriter, step_rewriter
+from rewind_proxy.errors import RewindError
+from rewind_proxy.matching.opening import open_ready
+from rewind_proxy.matching.reading import RawRequest
 from rewind_proxy.recording import Captured, NotRecorded, exchange, passed_step, recorded_step
 from rewind_proxy.report import Report
 from rewind_proxy.settings import Settings
-from rewind_proxy.store import Log, Recorder, Store
+from rewind_proxy.store import Recorder
 from rewind_proxy.store.records import CassetteRecord, RunRecord, StepRecord
 from rewind_proxy.wire import Host, HostTable
 
@@ -38,43 +37,15 @@ class Runtime:
         """Open the store and log, and index the store for these settings. Raises `RewindError`."""
         self.settings = settings
         self.report = Report(settings.mode, settings.session)
-        wanted = rule_list(settings.redact_defaults, settings.redact_patterns, settings.redact_off)
-        self.store = Store.open(
-            settings.store, settings_digest=settings_digest(settings.match_settings), redaction=wanted
-        )
-        try:
-            self.log = Log.open(settings.store, redaction=wanted)
-            try:
-                self.engine = Engine(settings, self._prepared(hosts, wanted, progress), self.store)
-            except BaseException:
-                self.log.close()
-                raise
-        except BaseException:
-            self.store.close()
-            raise
-        self._recorder = Recorder(self.store, self.log)
+        opened = open_ready(settings, hosts, progress)
+        self.store, self.log = opened.store, opened.log
+        self.engine = Engine(settings, opened.reader, opened.store)
+        self._redact = opened.reader.redactor.text
+        self._recorder = Recorder(self.store, self.log, on_failure=_warn)
         # Answers are decoded and read on a thread of their own, so that a long one delays no other client.
         self._reading = ThreadPoolExecutor(1, "rewind-reading")
         self._sessions: dict[str, Session] = {}
         self._counting = Lock()
-
-    def _prepared(
-        self, hosts: HostTable, wanted: tuple[str, ...], progress: Callable[[int, int], None]
-    ) -> RequestReader:
-        """A reader for a store and log redacted by every rule in force (theirs, then ours), and indexed."""
-        settings = self.settings
-        rules = (*self.store.redaction, *(rule for rule in wanted if rule not in self.store.redaction))
-        redactor = Redactor(rules)
-        reader = RequestReader(hosts, redactor, settings.match_settings, settings.max_body)
-        if rules != self.store.redaction:
-            logger.warning("rewind: the redaction list has grown: everything stored is redacted again")
-            self.store.rewrite(redactor.value, rules, redactor.text, progress)
-        if not set(rules) <= set(self.log.redaction):
-            self.log.rewrite(run_rewriter(redactor), step_rewriter(redactor, reader, self.store), rules)
-        if self.store.needs_index():
-            index = self.store.index(reader.keys_of, progress)
-            logger.info("rewind: %d recordings are indexed for these settings", index.indexed)
-        return reader
 
     def step(self, session: str, client: str, now: float) -> Step:
         """The next step of a session, which starts with its first call."""
@@ -83,15 +54,21 @@ class Runtime:
             stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%d-%H%M%S")
             run = RunRecord(
                 id=f"{stamp}-{secrets.token_hex(2)}",
-                session=session,
+                session=self._redact(session),
                 mode=self.settings.mode,
                 started_at=now,
-                client=client[:200],
+                client=self._redact(client)[:200],
             )
             known = self._sessions[session] = Session(run)
-            self._reading.submit(self.log.start_run, run)
+            self._reading.submit(self._write_run, run)
         known.calls += 1
         return Step(known, known.calls, now)
+
+    def _write_run(self, run: RunRecord) -> None:
+        try:
+            self.log.start_run(run)
+        except Exception as error:  # it costs this line of the log; whoever ends the proxy gets the report
+            _warn(f"run {run.id} is not in the log: {error}")
 
     def decide(self, request: RawRequest, host: Host, step: Step, mode: Mode) -> Decision:
         """The engine's decision."""
@@ -108,12 +85,14 @@ class Runtime:
 
     def _keep(self, forward: Forward, captured: Captured) -> None:
         try:
-            made = exchange(forward, captured, record_errors=self.settings.record_errors)
+            self._record(forward, captured)
         except Exception as error:
             logger.exception("rewind: an answer could not be read; it is not recorded")
             reason = f"the answer could not be read ({type(error).__name__})"
             self.note(_passed(forward, captured, reason, failed=True))
-            return
+
+    def _record(self, forward: Forward, captured: Captured) -> None:
+        made = exchange(forward, captured, record_errors=self.settings.record_errors)
         if isinstance(made, NotRecorded):
             logger.info("rewind: not recorded: %s", made.reason)
             self.note(_passed(forward, captured, made.reason))
@@ -123,12 +102,10 @@ class Runtime:
         done.add_done_callback(lambda future: self._kept(future, step))
 
     def _kept(self, future: Future[CassetteRecord], step: StepRecord) -> None:
-        error = future.exception()
-        if error is None:
+        if future.exception() is None:
             self._count(step.model_copy(update={"cassette": future.result().id}))
-            return
-        logger.warning("rewind: an answer could not be recorded: %s", error)
-        self._count(step.model_copy(update={"tier": "failed"}))  # the recorder logs it so
+        else:
+            self._count(step.model_copy(update={"tier": "failed"}))  # the recorder says and logs it so
 
     def _count(self, step: StepRecord) -> None:
         with self._counting:
@@ -140,11 +117,22 @@ class Runtime:
         self._recorder.close()
         for session in self._sessions.values():
             end = {"ended_at": now, "tunnelled": tuple(self.report.tunnelled)}
-            self.log.end_run(session.run.model_copy(update=end))
-        cassettes = self.store.count("model")
+            self._write_run(session.run.model_copy(update=end))
+        cassettes = self._cassettes()
         self.log.close()
         self.store.close()
         return self.report.to_json(cassettes=cassettes, child_exit=None)
+
+    def _cassettes(self) -> int:
+        try:
+            return self.store.count("model")
+        except RewindError as error:
+            _warn(str(error))
+            return 0
+
+
+def _warn(text: str) -> None:
+    logger.warning("rewind: %s", text)
 
 
 def _passed(forward: Forward, captured: Captured, reason: str, *, failed: bool = False) -> StepRecord:

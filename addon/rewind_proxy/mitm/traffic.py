@@ -61,17 +61,26 @@ def raw_request(flow: http.HTTPFlow) -> RawRequest:
 
 
 def take_own_headers(flow: http.HTTPFlow) -> tuple[str, str]:
-    """Take `x-rewind-session` and `x-rewind-mode` out of a request; an empty text where one is absent."""
-    session = flow.request.headers.pop(SESSION_HEADER, "")
-    mode = flow.request.headers.pop(MODE_HEADER, "")
-    return session, mode
+    """What `x-rewind-session` and `x-rewind-mode` say, taken out of the request; empty where absent.
+
+    Asked again it says the same: the values are kept with the flow.
+    """
+    for name in (SESSION_HEADER, MODE_HEADER):
+        if name in flow.request.headers:
+            flow.metadata[name] = flow.request.headers.pop(name)
+    return flow.metadata.get(SESSION_HEADER, ""), flow.metadata.get(MODE_HEADER, "")
 
 
-def proxy_user(headers: http.Headers) -> str:
-    """The user name of a `Proxy-Authorization: Basic` header, which names the session; else empty."""
-    scheme, _, token = headers.get("proxy-authorization", "").partition(" ")
+def take_proxy_user(flow: http.HTTPFlow) -> str:
+    """The user name given to the proxy, which names the session; else empty.
+
+    Credentials are for the proxy alone (RFC 9110 §11.7.1), so their header goes. `proxyauth` has taken it out
+    before us and left what it said in the metadata.
+    """
+    scheme, _, token = flow.request.headers.pop("proxy-authorization", "").partition(" ")
     if scheme.lower() != "basic":
-        return ""
+        user, _ = flow.metadata.get("proxyauth") or ("", "")
+        return str(user or "")
     try:
         return base64.b64decode(token, validate=True).decode("utf-8").partition(":")[0]
     except (binascii.Error, UnicodeDecodeError):
@@ -119,6 +128,16 @@ def restore(flow: http.HTTPFlow, address: Address | None) -> None:
         request = flow.request
         request.scheme, request.host, request.port = address.scheme, address.host, address.port
         request.path, request.host_header = address.path, address.host_header
+
+
+def give_length(flow: http.HTTPFlow) -> None:
+    """State the length of a body that came without one: mitmproxy would send it on as HTTP/1.1 unframed.
+
+    HTTP/2 frames bodies itself, so its clients may leave the header out.
+    """
+    request = flow.request
+    if request.raw_content and not {"content-length", "transfer-encoding"} & set(request.headers.keys()):
+        request.headers["content-length"] = str(len(request.raw_content))
 
 
 def send_to(flow: http.HTTPFlow, base_url: str) -> None:

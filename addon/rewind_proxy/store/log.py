@@ -175,11 +175,11 @@ class Log:
 
 
 def _put_run(txn: Txn, run: RunRecord) -> None:
-    txn.put(_RUNS, run.id.encode(), run.model_dump_json().encode())
+    txn.put(_RUNS, run.id.encode(), run.to_json())
 
 
 def _put_step(txn: Txn, step: StepRecord) -> None:
-    txn.put(_STEPS, _step_key(step.run, step.number), step.model_dump_json().encode())
+    txn.put(_STEPS, _step_key(step.run, step.number), step.to_json())
 
 
 def _step_key(run_id: str, number: int) -> bytes:

@@ -98,7 +98,7 @@ def write(txn: Txn, record: CassetteRecord, draft: Draft) -> CassetteRecord:
     }
     content = store_dumps(stored)
     record = record.model_copy(update={"checksum": hashlib.sha256(content + answer_digest).hexdigest()})
-    text = record.model_dump_json().encode()
+    text = record.to_json()
     txn.put(_CASSETTES, _RECORD + key, _seal(text) + compress(text))
     txn.put(_CASSETTES, _STRUCTURE + key, compress(content))
     txn.put(_CASSETTES, _ID + cassette_id + key, b"")

@@ -6,9 +6,11 @@ reading a record costs the same for a long stream as for a short one.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticSerializationError
 
 from rewind_proxy.canonical.model import EndpointClass, Form, Mode, Operation, Tier, Wire
 
@@ -19,6 +21,13 @@ class Record(BaseModel):
     """Frozen, and strict about unknown members: a newer format is refused by its version, not guessed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+
+    def to_json(self) -> bytes:
+        """Its JSON. Half a character (a lone surrogate, from a cut emoji) is no UTF-8 and becomes `?`."""
+        try:
+            return self.model_dump_json().encode()
+        except PydanticSerializationError:
+            return json.dumps(self.model_dump(), ensure_ascii=False).encode("utf-8", "replace")
 
 
 class RequestRecord(Record):

@@ -72,7 +72,7 @@ def _post(path: str, query: str, body: bytes, count: int) -> Answer:
         return _side(path, count)
     try:
         asked = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         asked = None
     if not isinstance(asked, dict):
         refusal = (dialect or CHAT_COMPLETIONS).error(400, "The body is not a JSON object.")

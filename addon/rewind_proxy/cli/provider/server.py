@@ -47,12 +47,13 @@ class Request:
 
     @property
     def decoded(self) -> bytes:
-        """The body without its content encoding."""
-        match self.header("content-encoding"):
-            case "gzip":
-                return zlib.decompress(self.body, wbits=31)
-            case "zstd":
-                return zstandard.ZstdDecompressor().decompressobj().decompress(self.body)
+        """The body without its content encoding; as it came where that is unknown or damaged."""
+        with contextlib.suppress(zlib.error, zstandard.ZstdError):
+            match self.header("content-encoding"):
+                case "gzip":
+                    return zlib.decompress(self.body, wbits=31)
+                case "zstd":
+                    return zstandard.ZstdDecompressor().decompressobj().decompress(self.body)
         return self.body
 
 

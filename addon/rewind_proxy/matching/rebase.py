@@ -1,0 +1,221 @@
+"""Re-basing: on a normalised hit, the slots of the recording become the live ones in the answer (DESIGN §8).
+
+A session recorded in `/home/a/app` replays in `/builds/7/app` with tool calls that name `/builds/7/app`.
+Roots, UUIDs and full times only; one simultaneous pass over the joined deltas of each content part, and the
+same edit in every copy. Ids, models, usage, log probabilities, citations of documents, and reasoning that is
+signed or encrypted stay as they were recorded; so does every byte outside the edited strings.
+
+A value that is spread over deltas is put whole into the one that held its first character; the others lose
+their piece of it and may become empty, so that the count and order of events stay.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from rewind_proxy.canonical.model import Form, Wire
+from rewind_proxy.matching.rebase_anthropic import AnthropicParts
+from rewind_proxy.matching.rebase_chat import ChatParts
+from rewind_proxy.matching.rebase_document import Document, Path, documents, locate, string_edits
+from rewind_proxy.matching.rebase_finder import Edit, Finder
+from rewind_proxy.matching.rebase_gemini import GeminiParts
+from rewind_proxy.matching.rebase_parts import UNCOUNTED, Offset, Part, Parts, Piece, Reader
+from rewind_proxy.matching.rebase_responses import ResponsesParts
+from rewind_proxy.matching.rebase_slots import Replacements, replacements
+from rewind_proxy.matching.rebase_text import Rewriter
+
+__all__ = ["Rebased", "Replacements", "rebase", "replacements"]
+
+_READERS: Mapping[Wire, type[Reader]] = {
+    "chat_completions": ChatParts,
+    "responses": ResponsesParts,
+    "anthropic": AnthropicParts,
+    "gemini": GeminiParts,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rebased:
+    """An answer with live values in it."""
+
+    body: bytes
+    count: int = 0
+    """Values put back, each once however many copies of it there are."""
+    _moves: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    """(place in the recorded body after an edit, how far what follows it has moved)."""
+
+    def moved(self, place: int) -> int:
+        """Where a place in the recorded body, such as the end of a chunk, is in this one."""
+        index = bisect_right(self._moves, place, key=lambda move: move[0]) - 1
+        return place + self._moves[index][1] if index >= 0 else place
+
+
+def rebase(body: bytes, wire: Wire, form: Form, values: Replacements) -> Rebased:
+    """The recorded answer `body` for a live request. Never raises: what cannot be read stays as it is."""
+    reader = _READERS.get(wire)
+    if reader is None or not values:
+        return Rebased(body)
+    try:
+        text = body.decode("utf-8")
+        found = documents(form, text)
+    except (ValueError, RecursionError):  # not what the wire says: the client gets what was recorded
+        return Rebased(body)
+    parts = Parts()
+    read = reader(parts, streamed=form != "whole").read
+    for parts.document, document in enumerate(found):
+        value = document.value
+        if isinstance(value, dict):
+            read(value, (), document.name)
+        elif isinstance(value, list) and form == "json-array":
+            for place, item in enumerate(value):
+                if isinstance(item, dict):
+                    read(item, (place,), document.name)
+    answer = _Answer(Rewriter(Finder(values)), parts)
+    edits = [
+        edit
+        for number, wanted in sorted(answer.wanted.items())
+        for edit in answer.edits(number, found[number], wanted, ascii_body=body.isascii())
+    ]
+    return _applied(body, text, edits, answer.count) if edits else Rebased(body)
+
+
+class _Answer:
+    """What is edited where, found part by part."""
+
+    def __init__(self, rewriter: Rewriter, parts: Parts) -> None:
+        self._rewriter = rewriter
+        self._counts: dict[Part, int] = {}
+        self._texts: dict[Part, tuple[str, tuple[Edit, ...]]] = {}
+        self._strings: dict[tuple[int, Path], list[Edit]] = {}
+        self._sources: dict[tuple[int, Path], Part] = {}
+        self._numbers: dict[tuple[int, Path], int] = {}
+        joined: dict[Part, list[Piece]] = {}
+        for piece in parts.pieces:
+            if piece.part[0] in parts.sealed:
+                continue
+            if piece.text is None:
+                self._sources[piece.document, piece.path] = piece.part
+            elif piece.joined:
+                joined.setdefault(piece.part, []).append(piece)
+            else:
+                self._string(piece.part, [piece])
+        for part, pieces in joined.items():
+            self._string(part, pieces)
+        for offset in parts.offsets:
+            self._offset(offset)
+        self.wanted: dict[int, list[Path]] = {}
+        for number, path in (*self._strings, *self._sources, *self._numbers):
+            self.wanted.setdefault(number, []).append(path)
+
+    @property
+    def count(self) -> int:
+        """Values put back so far."""
+        return sum(count for part, count in self._counts.items() if part is not UNCOUNTED)
+
+    def edits(
+        self, number: int, document: Document, paths: list[Path], *, ascii_body: bool
+    ) -> Iterator[Edit]:
+        """The edits of one document, as edits of the body."""
+        if not self._rewriter.may_hold(document.text):
+            paths = [path for path in paths if (number, path) not in self._sources]
+        for path, (start, end) in locate(document.text, paths).items() if paths else ():
+            source = document.text[start:end]
+            key = number, path
+            if key in self._strings:
+                edits: Sequence[Edit] = tuple(string_edits(source, self._strings[key], ascii_body=ascii_body))
+            elif key in self._sources:
+                edits = self._rewriter.edits(source, "json")
+                self._counted(self._sources[key], edits)
+            else:
+                edits = (Edit(0, end - start, str(self._numbers[key])),)
+            place = document.place(start)
+            for edit in edits:
+                yield edit._replace(start=place + edit.start, end=place + edit.end)
+
+    def _string(self, part: Part, pieces: Sequence[Piece]) -> None:
+        text = "".join(piece.text or "" for piece in pieces)
+        edits = self._rewriter.edits(text, pieces[0].kind)
+        if not edits:
+            return
+        self._counted(part, edits)
+        self._texts[part] = text, edits
+        for piece, edit in _distributed(pieces, edits):
+            self._strings.setdefault((piece.document, piece.path), []).append(edit)
+
+    def _counted(self, part: Part, edits: Sequence[Edit]) -> None:
+        count = sum(edit.counts for edit in edits)
+        self._counts[part] = max(count, self._counts.get(part, 0))
+
+    def _offset(self, offset: Offset) -> None:
+        text, edits = self._texts.get(offset.part, ("", ()))
+        if offset.unit == "bytes":
+            edits = tuple(_in_bytes(text, edits))
+        value = _shifted(offset.value, edits)
+        if value != offset.value:
+            self._numbers[offset.document, offset.path] = value
+
+
+def _distributed(pieces: Sequence[Piece], edits: Sequence[Edit]) -> Iterator[tuple[Piece, Edit]]:
+    """The edits of the joined text, as edits of its pieces."""
+    ends = list(accumulate(len(piece.text or "") for piece in pieces))
+    for edit in edits:
+        index = bisect_right(ends, edit.start)
+        new = edit.new
+        while index < len(ends):
+            start = ends[index - 1] if index else 0
+            if start >= edit.end:
+                break
+            yield (
+                pieces[index],
+                Edit(max(edit.start - start, 0), min(edit.end, ends[index]) - start, new),
+            )
+            new = ""
+            index += 1
+
+
+def _shifted(place: int, edits: Sequence[Edit]) -> int:
+    """Where a place in a text is after its edits; inside an edited value it stays inside."""
+    shift = 0
+    for edit in edits:
+        if edit.start >= place:
+            break
+        if edit.end > place:
+            return edit.start + shift + min(place - edit.start, len(edit.new))
+        shift += len(edit.new) - (edit.end - edit.start)
+    return place + shift
+
+
+def _in_bytes(text: str, edits: Sequence[Edit]) -> Iterator[Edit]:
+    """The edits with places that count UTF-8 bytes; what is put in stands for its bytes."""
+    place = length = 0
+    for edit in edits:
+        length += _byte_length(text[place : edit.start])
+        end = length + _byte_length(text[edit.start : edit.end])
+        yield Edit(length, end, " " * _byte_length(edit.new))
+        place, length = edit.end, end
+
+
+def _byte_length(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _applied(body: bytes, text: str, edits: list[Edit], count: int) -> Rebased:
+    edits.sort()
+    pieces: list[bytes] = []
+    moves: list[tuple[int, int]] = []
+    position = recorded = made = 0
+    for edit in edits:
+        before, old, new = (
+            piece.encode() for piece in (text[position : edit.start], text[edit.start : edit.end], edit.new)
+        )
+        pieces += (before, new)
+        position = edit.end
+        recorded += len(before) + len(old)
+        made += len(before) + len(new)
+        moves.append((recorded, made - recorded))
+    pieces.append(text[position:].encode())
+    assert len(body) == recorded + len(pieces[-1])
+    return Rebased(b"".join(pieces), count, tuple(moves))

@@ -1,0 +1,197 @@
+"""Finds recorded values in plain text, and says what stands there live (DESIGN §8, "Re-basing").
+
+One pass over the text, longest value first, on the token boundaries of the scrub rules. Its time does not
+depend on how many values there are: candidates are found by their first two characters, then looked up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from rewind_proxy.matching.rebase_slots import Replacements
+
+
+class Edit(NamedTuple):
+    """`text[start:end]` becomes `new`."""
+
+    start: int
+    end: int
+    new: str
+    counts: bool = True
+    """Whether a value is put back here; not where only a separator follows the root before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What one spelling of a recorded value becomes."""
+
+    new: str
+    fits: Callable[[str, int, int], bool]
+    separator: str | None = None
+    """What the separators in the rest of the path become, when the live root is of the other system."""
+    url: str | None = None
+    """The live root as the path of a `file:` URL."""
+
+
+_HEAD = 2
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_NO_WORD = re.compile(r"[^A-Za-z0-9]")
+_SHORTEST_SLUG = 6
+# Boundaries as in canonical/roots.py, times.py and scrub.py: what was taken out of a request as a token is
+# put back into an answer as a token.
+_IN_PATH = re.compile(r"[\w./\\~@%+-]")
+_REST = re.compile(r"""[^\s"'`<>|:*?,;()\[\]{}]*""")
+_SEPARATORS = re.compile(r"[\\/]+")
+_BEFORE_TIME = re.compile(r"[\w.+-]")
+_AFTER_TIME = re.compile(r"[\w+-]|[.,:]\d")
+_UUID_MIDDLE = re.compile(r"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
+_UUID_LENGTH = 36
+
+
+def _path_fits(text: str, start: int, end: int) -> bool:
+    if start and _IN_PATH.match(text, start - 1) and not _after_file_scheme(text, start):
+        return False
+    after = text[end : end + 2]
+    if not after or not (after[0].isalnum() or after[0] in "._-@+"):
+        return True
+    # A full stop may end a sentence: "in /home/a/app."
+    return after[0] == "." and (len(after) == 1 or not (after[1].isalnum() or after[1] in "._-"))
+
+
+def _after_file_scheme(text: str, start: int) -> bool:
+    """Whether the path at `start` is that of a `file:` URL: `file:///home/a`, `file:///C:/Users/a`."""
+    if text.endswith("file://", 0, start):
+        return True
+    return text.endswith("file:///", 0, start) and _DRIVE.match(text, start) is not None
+
+
+def _slug_fits(text: str, start: int, end: int) -> bool:
+    before, after = text[start - 1 : start], text[end : end + 1]
+    return not (before.isalnum() or before == "-" or after.isalnum() or after in {"-", "_"})
+
+
+def _time_fits(text: str, start: int, end: int) -> bool:
+    return not (start and _BEFORE_TIME.match(text, start - 1)) and not _AFTER_TIME.match(text, end)
+
+
+class Finder:
+    """Finds the recorded values of one hit."""
+
+    def __init__(self, replacements: Replacements) -> None:
+        self._uuids = replacements.uuids
+        self._literals: dict[str, _Target] = {
+            old: _Target(new, _time_fits) for old, new in replacements.times.items() if len(old) >= _HEAD
+        }
+        if any(old != new for old, new in replacements.roots.items()):
+            self._add_roots(replacements.roots)
+        lengths: dict[str, set[int]] = {}
+        for literal in self._literals:
+            lengths.setdefault(literal[:_HEAD], set()).add(len(literal))
+        self._lengths = {head: sorted(found, reverse=True) for head, found in lengths.items()}
+        self._heads = _heads_pattern(tuple(sorted(lengths))) if lengths else None
+
+    def _add_roots(self, roots: Mapping[str, str]) -> None:
+        derived: dict[str, _Target] = {}
+        for old, new in roots.items():
+            for spelling, target in _spellings(old, new):
+                if derived.setdefault(spelling, target).new != target.new:
+                    derived[spelling] = _Target(spelling, target.fits)  # ambiguous: it stays
+        self._literals |= derived
+        for old, new in roots.items():
+            self._literals[old] = _root_target(old, "\\" if "\\" in old else "/", new)
+
+    def may_hold(self, source: str) -> bool:
+        """Whether a value may stand in `source`, which may be escaped as JSON or code."""
+        return (
+            (self._heads is not None and self._heads.search(source) is not None)
+            or bool(self._uuids and _UUID_MIDDLE.search(source))
+            or "\\u" in source
+            or "\\x" in source
+        )
+
+    def edits(self, text: str) -> tuple[Edit, ...]:
+        """The places in plain text where a value stands, in order, not overlapping."""
+        found = [*self._literal_edits(text), *self._uuid_edits(text)]
+        found.sort(key=lambda edit: (edit.start, -edit.end))
+        chosen: list[Edit] = []
+        position = 0
+        for edit in found:
+            if edit.start >= position:
+                position = edit.end
+                if text[edit.start : edit.end] != edit.new:
+                    chosen.append(edit)
+        return tuple(chosen)
+
+    def _literal_edits(self, text: str) -> Iterator[Edit]:
+        if self._heads is None:
+            return
+        head = self._heads.search(text)
+        while head:
+            start = position = head.start()
+            for length in self._lengths[head.group()]:
+                end = start + length
+                target = self._literals.get(text[start:end])
+                if target and target.fits(text, start, end):
+                    yield from _at(text, start, end, target)
+                    position = end - 1
+                    break
+            head = self._heads.search(text, position + 1)
+
+    def _uuid_edits(self, text: str) -> Iterator[Edit]:
+        if not self._uuids:
+            return
+        for middle in _UUID_MIDDLE.finditer(text):
+            start = middle.start() - 8
+            end = start + _UUID_LENGTH
+            if start < 0:
+                continue
+            recorded = text[start:end]
+            new = self._uuids.get(recorded.lower())
+            before, after = text[start - 1 : start], text[end : end + 1]
+            if new is None or before.isalnum() or before == "-" or after.isalnum() or after == "-":
+                continue
+            yield Edit(start, end, new.upper() if recorded.isupper() else new)
+
+
+@lru_cache(maxsize=64)
+def _heads_pattern(heads: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, heads)))
+
+
+def _root_target(old: str, separator: str, new: str) -> _Target:
+    """What the recorded root `old` becomes where it is spelled with `separator`."""
+    if not _DRIVE.match(new):
+        return _Target(new, _path_fits, None if separator == "/" else "/", new)
+    slashes = new.replace("\\", "/")
+    if _DRIVE.match(old):
+        return _Target(slashes.replace("/", separator), _path_fits, None, "/" + slashes)
+    return _Target(new, _path_fits, "\\" if "\\" in new else None, "/" + slashes)
+
+
+def _spellings(old: str, new: str) -> Iterator[tuple[str, _Target]]:
+    """How a recorded root may stand elsewhere: with other separators on Windows, and as a slug."""
+    if _DRIVE.match(old):
+        slashes = old.replace("\\", "/")
+        for separator in ("\\", "\\\\", "/"):
+            yield slashes.replace("/", separator), _root_target(old, separator, new)
+    slug = _NO_WORD.sub("-", old)
+    if len(slug) > _SHORTEST_SLUG:
+        yield slug, _Target(_NO_WORD.sub("-", new), _slug_fits)
+
+
+def _at(text: str, start: int, end: int, target: _Target) -> Iterator[Edit]:
+    if target.url is not None and _after_file_scheme(text, start):
+        # In a URL the path starts with a slash and has no backslash, on every system.
+        yield Edit(start - text.endswith("file:///", 0, start), end, target.url)
+        return
+    yield Edit(start, end, target.new)
+    if target.separator is None:
+        return
+    rest = _REST.match(text, end)
+    assert rest is not None
+    for match in _SEPARATORS.finditer(text, end, rest.end()):
+        yield Edit(match.start(), match.end(), target.separator, counts=False)

@@ -1,0 +1,76 @@
+"""Which recorded values become which live ones (DESIGN §8, "Re-basing").
+
+Both requests have one normalised fingerprint, so their slots stand at the same places under the same
+placeholders: the k-th `⟨uuid:1⟩` of the one is the k-th of the other. Nothing is paired any other way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rewind_proxy.canonical.scrub import Slot
+
+Family = Literal["root", "uuid", "time"]
+
+FAMILY_OF_RULE: Mapping[str, Family] = {"RS101": "uuid", "RS103": "time", "RS105": "root"}
+"""The rules whose slots are put back: never durations, lone numbers, dates without a time, random names."""
+
+# A folder with one of these in its name could not be told from the quotes of JSON and code around it.
+_UNUSABLE = re.compile(r"[\"'`\x00-\x1f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Replacements:
+    """Recorded value to live value, by family.
+
+    A root that stays as it is is listed too (mapped to itself), so that a shorter root inside it is left
+    alone there; so is one that would have to become two things at once.
+    """
+
+    roots: Mapping[str, str]
+    uuids: Mapping[str, str]
+    """In lower case."""
+    times: Mapping[str, str]
+
+    def __bool__(self) -> bool:
+        """Whether any value differs."""
+        return bool(self.uuids or self.times) or any(old != new for old, new in self.roots.items())
+
+
+def replacements(recorded: Sequence[Slot], live: Sequence[Slot]) -> Replacements:
+    """What a recording's answer needs changed for the live request.
+
+    `recorded` and `live` are the slots of two requests with one normalised fingerprint. A recorded value that
+    stands for two live ones is ambiguous and is left out.
+    """
+    pairs: dict[Family, dict[str, str]] = {"root": {}, "uuid": {}, "time": {}}
+    ambiguous: set[tuple[Family, str]] = set()
+    others = _by_placeholder(live)
+    for key, values in _by_placeholder(recorded).items():
+        live_values = others.get(key, ())
+        if len(values) != len(live_values):
+            continue
+        family = key[0]
+        known = pairs[family]
+        for old, new in zip(values, live_values, strict=True):
+            if known.setdefault(old, new) != new:
+                ambiguous.add((family, old))
+    for family, old in ambiguous:
+        pairs[family][old] = old
+    return Replacements(
+        {old: new for old, new in pairs["root"].items() if len(old) > 1 and not _UNUSABLE.search(old)},
+        {old: new for old, new in pairs["uuid"].items() if old != new},
+        {old: new for old, new in pairs["time"].items() if old != new},
+    )
+
+
+def _by_placeholder(slots: Sequence[Slot]) -> dict[tuple[Family, str], list[str]]:
+    found: dict[tuple[Family, str], list[str]] = {}
+    for slot in slots:
+        family = FAMILY_OF_RULE.get(slot.rule)
+        if family is not None:
+            found.setdefault((family, slot.placeholder), []).append(slot.value)
+    return found

@@ -1,0 +1,283 @@
+"""Each rule both ways: what it must take out, and what it must leave."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from case_tables import fake, fake_hex
+from rewind_proxy.canonical.redact import MARK, Redactor
+from rewind_proxy.canonical.redact_engine import BUILT_IN_RULES
+
+REDACTOR = Redactor()
+# A line for each rule that goes by a prefix: the rule, and the credentials it is for.
+TOKENS: list[tuple[str, list[str]]] = [
+    ("RW101", [fake("sk-", 48), fake("sk-", 24), fake_hex("sk-", 32), fake("sk-None-", 40)]),
+    ("RW101", [fake("sk-proj-", 40), fake("sk-svcacct-", 40), fake("sk-admin-", 40)]),
+    ("RW101", ["sk-proj-" + "-".join(fake("", 20, str(i)) for i in range(3)) + "_" + fake("", 9)]),
+    ("RW102", [fake("sk-ant-api03-", 93) + "AA", fake("sk-ant-admin01-", 93) + "AA"]),
+    ("RW102", [fake("sk-ant-oat01-", 86) + "-AA", fake("sk-ant-ort01-", 86) + "_AA"]),
+    ("RW103", [fake("AIza", 35), "AIza" + fake("", 17) + "-_" + fake("", 16)]),
+    ("RW104", [fake("ya29.", 60), fake("ya29.a0-", 60), fake("GOCSPX-", 28)]),
+    ("RW105", [fake("gsk_", 52)]),
+    ("RW106", [fake("xai-", 80)]),
+    ("RW107", [fake("pplx-", 48)]),
+    ("RW108", [fake_hex("sk-or-v1-", 64)]),
+    ("RW109", [fake("tgp_v1_", 43)]),
+    ("RW110", [fake("fw_", 24)]),
+    ("RW111", [fake("hf_", 34), fake("api_org_", 34)]),
+    ("RW112", [fake("r8_", 37)]),
+    ("RW113", [fake("csk-", 48)]),
+    ("RW114", [fake("nvapi-", 64)]),
+    ("RW115", ["sk-lf-0a1b2c3d-4e5f-4a6b-8c7d-0e1f2a3b4c5d"]),
+    ("RW116", [fake_hex("lsv2_pt_", 32) + "_0a1b2c3d4e"]),
+    ("RW117", [fake("pcsk_", 6) + fake("_", 60)]),
+    ("RW118", [fake("tvly-", 32), fake("jina_", 60)]),
+    ("RW119", [fake_hex("e2b_", 40)]),
+    ("RW120", [fake_hex("sk_", 48)]),
+    ("RW121", [fake_hex("key_", 64)]),
+    ("RW201", [fake(f"gh{kind}_", 36) for kind in "pousr"]),
+    ("RW201", [fake("github_pat_", 22) + "_" + fake("", 59)]),
+    ("RW202", [fake("glpat-", 20), fake("glpat-", 27) + ".01." + fake("", 9), fake("gldt-", 20)]),
+    (
+        "RW203",
+        [fake("xoxb-", 40), fake("xoxp-1234567890-", 40), fake("xapp-1-A1-", 40), fake("xoxe.xoxp-1-", 60)],
+    ),
+    ("RW204", [fake("AKIA", 16), fake("ASIA", 16), fake("bedrock-api-key-", 60)]),
+    ("RW205", [fake("npm_", 36)]),
+    ("RW206", [fake("pypi-AgE", 100)]),
+    ("RW207", [fake("sk_live_", 24), fake("rk_live_", 24), fake("sk_test_", 99), fake("whsec_", 32)]),
+    ("RW208", [fake_hex("SK", 32)]),
+    ("RW209", [fake("SG.", 22) + fake(".", 43)]),
+    ("RW211", [fake_hex("dapi", 32), fake_hex("dapi", 32) + "-2"]),
+    ("RW212", [fake_hex("dop_v1_", 64)]),
+    ("RW213", [fake_hex("shpat_", 32), fake_hex("shpss_", 32)]),
+    ("RW214", [fake("ntn_", 46), fake("secret_", 43)]),
+    ("RW215", [fake("lin_api_", 40)]),
+    ("RW216", [fake("sntrys_eyJ", 90), fake_hex("sntryu_", 64)]),
+    ("RW217", ["AGE-SECRET-KEY-1" + fake("", 58).upper()]),
+    ("RW218", [fake_hex("v1.0-", 24) + fake_hex("-", 146)]),
+    ("RW219", [fake("hvs.", 90)]),
+    ("RW220", [fake("glc_eyJ", 90), fake("glsa_", 32) + "_0a1b2c3d"]),
+    ("RW221", [fake("dckr_pat_", 27)]),
+    ("RW222", [fake_hex("sbp_", 40), fake("sb_secret_", 31)]),
+    ("RW223", [fake("ATATT3", 180) + "=" + fake("", 8)]),
+    ("RW224", [fake("figd_", 40)]),
+    ("RW225", [fake_hex("PMAK-", 24) + fake_hex("-", 34)]),
+    ("RW226", [fake("NRAK-", 27).upper()]),
+    ("RW227", [fake_hex("pul-", 40)]),
+    ("RW228", ["tskey-auth-" + fake("k", 11) + "CNTRL-" + fake("", 32)]),
+    ("RW229", [fake_hex("rubygems_", 48)]),
+    ("RW230", [fake("pscale_tkn_", 43)]),
+    ("RW231", [fake("dp.pt.", 43)]),
+    ("RW232", [fake("LTAI", 20)]),
+    ("RW233", [fake("fm2_", 160), fake("fo1_", 43)]),
+    ("RW234", [fake("AKCp", 69)]),
+    ("RW235", [fake("ops_eyJ", 260)]),
+    ("RW236", [fake("cio", 32)]),
+    ("RW301", [fake("eyJ", 33) + "." + fake("eyJ", 60) + "." + fake("", 43)]),
+    ("RW301", [fake("eyJ", 33) + ".." + fake("", 16) + "." + fake("", 80) + "." + fake("", 22)]),
+    ("RW301", [".".join([fake("eyJ", 33), fake("", 90), fake("", 16), fake("", 80), fake("", 22)])]),
+    ("RW301", [fake("eyJ", 33) + "." + fake("eyJ", 60) + "."]),
+]
+AROUND = [
+    "{}",
+    '"{}"',
+    "'{}',",
+    "={} ",
+    "x={}&",
+    "-{}",
+    "_{}",
+    "%20{}",
+    "(see {})",
+    "\\n{}\\n",
+    "\x1b[32m{}\x1b[0m",
+    "키{}",
+]
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize(("rule", "tokens"), TOKENS)
+def test_a_token_goes_whole_wherever_it_can_start(rule: str, tokens: list[str], around: str) -> None:
+    """A credential with a known prefix becomes the mark, by its own rule and with nothing of it left."""
+    redactor = Redactor([name for name in BUILT_IN_RULES if name.startswith(rule)])
+    for token in tokens:
+        assert redactor.text(around.format(token)).rstrip(".") == around.format(MARK).rstrip("."), token
+
+
+def test_every_prefix_rule_has_a_line_here() -> None:
+    """No rule that goes by a prefix is without a test."""
+    shown = {rule for rule, _ in TOKENS} | {"RW210"}
+    assert {name[:5] for name in BUILT_IN_RULES if name < "RW302"} == shown
+
+
+def test_a_telegram_token_goes_and_the_bot_stays() -> None:
+    """The secret half of a bot token is known by the number before it."""
+    text = "https://api.telegram.org/bot123456789:{}/getMe"
+    assert REDACTOR.text(text.format(fake("AA", 33))) == text.format(MARK)
+
+
+def test_two_tokens_on_one_line_both_go() -> None:
+    """Neither the first nor the last credential of a text hides the other."""
+    first, last = fake("sk-proj-", 40), fake("hf_", 34)
+    assert REDACTOR.text(f"{first} {last}") == f"{MARK} {MARK}"
+    assert REDACTOR.text(f"{first},{last}") == f"{MARK},{MARK}"
+
+
+KEY = fake("", 30)
+HEX = fake_hex("", 32)
+PASSWORD = "hunter2" + "-x9"
+BASIC = base64.b64encode(f"user:{PASSWORD}".encode()).decode()
+# A line for each case: the text with a place for what must go, and what that is.
+CONTEXTS = {
+    "bearer": ("curl -H 'Authorization: Bearer {}' https://x.test", "tok.en-with_chars+" + KEY + "=="),
+    "bearer in lower case": ("authorization: bearer {}", fake("", 24)),
+    "bearer and a colon": ("Authorization:Bearer:{}", fake("", 24)),
+    "basic": ("Authorization: Basic {}", BASIC),
+    "token": ("Authorization: token {}", fake("", 40)),
+    "bare authorization": ("authorization: {}", fake("", 40)),
+    "header in code": ('headers = {{"Authorization": "Bearer {}"}}', KEY),
+    "header in escaped JSON": ('{{\\"Authorization\\": \\"Bearer {}\\"}}', KEY),
+    "proxy authorization": ("Proxy-Authorization: Basic {}", BASIC),
+    "bearer alone": ("x-auth: Bearer {}", KEY),
+    "api key header": ("-H 'x-api-key: {}'", KEY),
+    "google header": ("x-goog-api-key: {}", fake("", 39)),
+    "private token": ("PRIVATE-TOKEN: {}", fake("", 20)),
+    "cookie": ("cookie: {}", f"sid={KEY}; theme=dark"),
+    "cookie in curl": ("curl -H 'Cookie: {}' https://x.test", f"a=1; session={KEY}"),
+    "set-cookie": ("Set-Cookie: {}", f"SID={KEY}"),
+    "shell": ('export AWS_SECRET_ACCESS_KEY={}"', "FAKE" + KEY),
+    "shell, quoted": ("MISTRAL_API_KEY='{}'", fake("", 32)),
+    "env file": ("COHERE_API_KEY={}\nNEXT=1", fake("", 40)),
+    "numbered": ("API_KEY_2={}", KEY),
+    "python": ('client = Client(api_key="{}")', KEY),
+    "yaml": ("  apiKey: {}\n", KEY),
+    "ruby": (":client_secret => '{}'", KEY),
+    "go": ('secretKey := "{}"', KEY),
+    "typed": ('api_key: str = "{}"', KEY),
+    "subscript": ('os.environ["API_TOKEN"] = "{}"', KEY),
+    "setter": ('setenv("API_TOKEN", "{}")', KEY),
+    "option": ("deploy --api-key {} --force", KEY),
+    "option with =": ("deploy --auth-token={} --force", KEY),
+    "xml": ("<apiKey>{}</apiKey>", KEY),
+    "json in text": ('got {{"apiKey":"{}","n":1}} back', "x" + KEY),
+    "escape depth 1": ('{{\\"api_key\\": \\"{}\\"}}', HEX),
+    "escape depth 2": ('{{\\\\\\"api_key\\\\\\": \\\\\\"{}\\\\\\"}}', HEX),
+    "escape depth 3": ('{{\\\\\\\\\\\\\\"api_key\\\\\\\\\\\\\\": \\\\\\\\\\\\\\"{}\\\\\\\\\\\\\\"}}', HEX),
+    "pairs before it": ('got {{ "service":"svc","operation":"X.y","auth_token":"{}" }}', fake("", 36)),
+    "no pairs before it": ('got {{ "service":"svc","auth_token":"{}" }}', fake("", 36)),
+    "windows path after it": ("API_KEY={} C:\\Users\\me", KEY),
+    "windows path after it, joined": ("API_KEY={};C:\\Users\\me", KEY),
+    "azure storage": ("AccountName=me;AccountKey={};EndpointSuffix=x", fake("", 86) + "=="),
+    "npmrc": ("//npm.test/:_authToken={}", KEY),
+    "docker": ('"auth": "{}"', base64.b64encode(f"me:{KEY}".encode()).decode()),
+    "long value": ("API_KEY={} next", fake("", 3000)),
+    "password": ('"password": "{}"', PASSWORD),
+    "password in env": ("DB_PASSWORD={}", "hunter2"),
+    "password in words": ('password = "{}"', "correcthorsebattery"),
+    "password in odbc": ("Server=x;Uid=me;Pwd={};", PASSWORD),
+    "database url": ("postgres://me:{}@db.test:5432/app", fake("", 12)),
+    "password with @": ("amqp://me:{}@mq.test", "p@ss" + fake("", 6)),
+    "git url": ("https://oauth2:{}@git.test/a.git", KEY),
+    "token as user": ("https://{}@git.test/a.git", KEY),
+    "url parameter": ("GET https://x.test/a?alt=sse&key={}&n=1", fake("", 39)),
+    "first url parameter": ("https://x.test/a?access_token={}", KEY),
+    "signed url": ("https://x.test/a?X-Amz-Signature={}&n=1", fake_hex("", 64)),
+    "shared access signature": ("https://x.test/a?sv=1&sig={}&n=1", fake("", 43) + "%3D"),
+    "slack webhook": ("https://hooks.slack.com/services/{}", fake("T", 8) + fake("/B", 8) + fake("/", 24)),
+    "discord webhook": ("https://discord.com/api/webhooks/123456789012345678/{}", fake("", 68)),
+}
+
+
+@pytest.mark.parametrize(("text", "secret"), CONTEXTS.values(), ids=CONTEXTS.keys())
+def test_a_value_goes_and_what_names_it_stays(text: str, secret: str) -> None:
+    """Just the value becomes the mark: name, scheme, quotes, backslashes and what follows stay."""
+    assert REDACTOR.text(text.format(secret)) == text.format(MARK)
+
+
+@pytest.mark.parametrize(("text", "secret"), CONTEXTS.values(), ids=CONTEXTS.keys())
+def test_a_value_that_is_partly_redacted_goes_whole(text: str, secret: str) -> None:
+    """What another rule left of a value goes with it."""
+    half = secret[: len(secret) // 2] + MARK + secret[len(secret) // 2 :]
+    redacted = REDACTOR.text(text.format(half))
+    assert not any(secret[at : at + 8] in redacted for at in range(len(secret) - 7))
+
+
+LINES = [fake("MIIEv", 59)] + [fake("", 64, str(number)) for number in range(4)] + [fake("", 22) + "=="]
+NAMES = ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "OPENSSH PRIVATE KEY"]
+FRAMES = {
+    "lines": "{}\n",
+    "crlf": "{}\r\n",
+    "escaped": "{}\\n",
+    "numbered": "    12→{}\n",
+    "diff": "+{}\n",
+    "quoted": '"{}" +\n',
+}
+
+
+@pytest.mark.parametrize("name", [*NAMES, "PGP PRIVATE KEY BLOCK"])
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES.keys())
+def test_a_private_key_goes_whole_or_cut(name: str, frame: str) -> None:
+    """A key block goes with its frame; of one that is cut off, all the lines that are there."""
+    lines = [f"-----BEGIN {name}-----", *LINES, f"-----END {name}-----"]
+    for end in (len(lines), 5):
+        redacted = REDACTOR.text("".join(frame.format(line) for line in lines[:end]) + "the end")
+        assert not any(line[at : at + 8] in redacted for line in LINES for at in range(0, len(line) - 7, 4))
+        assert redacted.endswith("the end")
+
+
+KEPT = [
+    "risk-adjusted-returns-2026 and <task-notification>",
+    "/repo/disk-usage-report-2026.md, desk-review-checklist-final",
+    "sk_hynix_chart_2026.png",
+    "custom-skills-task-routing-map--sl-0001",
+    "sk-learn-compatible-estimators-2026-final-version",
+    "llama-3.3-70b-versatile gpt-4o-2024-08-06 claude-sonnet-5",
+    "the bearer of bad news brings risk",
+    "the token abcdefghijklmnopqrstuvwxyz was accepted",
+    "bearer authentication is required for all of these endpoints",
+    "Authorization: required for every endpoint",
+    'headers={"Authorization": f"Bearer {token}"}',
+    "Authorization: Bearer $TOKEN",
+    "Authorization: Bearer <your-token>",
+    "token = os.environ['MY_TOKEN']",
+    'api_key=os.getenv("OPENAI_API_KEY")',
+    "api_key: ${{ secrets.OPENAI_API_KEY }}",
+    "const token = await getAccessToken()",
+    "apiKey: process.env.OPENAI_API_KEY,",
+    "def f(token: CancellationTokenSourceFactory)",
+    "token: vscode.CancellationToken",
+    "API_KEY=your_api_key_here_1234",
+    "the password prompt appeared twice",
+    '"password": "Enter your password"',
+    "password: string",
+    "password: str | None = None",
+    "cd $PWD && PWD=/home/me/app1 OLDPWD=/tmp/x1",
+    "max_tokens: 100",
+    '{"token":12345678,"n":1}',
+    'nextPageToken: "CAUQAA8923hhsdjkfhKJH"',
+    "primary_key=True, key=lambda pair: pair[0]",
+    "cache_key = 'v2:a8f5f167f44f4964e6c998dee827110c'",
+    'echo "=== deploy token ==="',
+    "eyJhbGciOi…... and eyJhbGciOiJIUzI1NiJ9...",
+    "options.exclude_editable settings.error_encoding_error_handler a.b.c",
+    "git@github.com:user/repo.git http://localhost:8080/@scope/name ssh://git@host:22/x",
+    "https://x.test/a?key=name&token=short&page=2",
+    "the cookie: a small piece of data",
+    "-----BEGIN CERTIFICATE-----\n" + "\n".join(LINES) + "\n-----END CERTIFICATE-----",
+    'if line == "-----BEGIN PRIVATE KEY-----": raise ValueError(line)',
+    "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+    "0a1b2c3d-4e5f-4a6b-8c7d-0e1f2a3b4c5d",
+    "toolu_01A09q90qw90lq917835lq9 call_abc123abc123abc123abc123",
+    "![x](data:image/png;base64," + "iVBOR/AKIA" + "ABCDEFGHIJKLMNOP/" + "A" * 80 + ")",
+]
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_prose_and_code_stay(text: str) -> None:
+    """What only looks like a credential, or names one, is left as it is."""
+    assert REDACTOR.text(text) == text
+    document = json.dumps({"content": text, "n": [1]})
+    assert REDACTOR.text(document) == document
