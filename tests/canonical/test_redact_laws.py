@@ -220,7 +220,7 @@ HOSTILE = {
 
 def _seconds(text: str) -> float:
     best = float("inf")
-    for _ in range(4):
+    for _ in range(5):
         started = time.process_time()
         WHOLE._engine._settle(text, "")
         best = min(best, time.process_time() - started)
@@ -233,4 +233,4 @@ def test_time_is_linear_on_hostile_text(piece: str) -> None:
     half = (piece * (100_000 // len(piece) + 1))[:100_000]
     short, long = _seconds(half), _seconds(half + half)
     assert long <= 0.4
-    assert long <= 2.5 * short + 0.01
+    assert long <= 2.5 * short + 0.02

@@ -128,14 +128,16 @@ _OPERATOR = re.compile(
     re.VERBOSE,
 )
 _OPENING = re.compile(rf"(?:[bfru]{{0,2}}(?={QUOTE}))?{QUOTE}")
+# Values are read in pieces of up to 64 characters, and in so many of them: enough to judge by.
+_PIECES = JUDGED // 64 + 4
 _SLASH = r"\\{1,15}/"  # JSON may write a slash so
+_AND = r"&(?!amp;|[A-Za-z_][A-Za-z0-9_.-]{0,40}=)"  # the next parameter of a query is no part of a value
 _IN_QUOTES = r"""[^\s"'`\\]"""
-# A bare value ends where the next parameter of a query begins.
-_IN_BARE = r"""(?:[^\s"'`\\<>{}()\[\],;|&]|&(?!amp;|[A-Za-z_][A-Za-z0-9_.-]{0,40}=))"""
-_QUOTED = re.compile(rf"(?:{_IN_QUOTES}{{1,64}}+|{_SLASH}){{1,{JUDGED // 64 + 1}}}")
-_BARE = re.compile(rf"(?:{MARK_PATTERN}|{_IN_BARE}{{1,64}}+|{_SLASH}){{1,{JUDGED // 64 + 1}}}")
+_IN_BARE = r"""[^\s"'`\\<>{}()\[\],;|&]"""
+_QUOTED = re.compile(rf"(?:{_IN_QUOTES}{{1,64}}+|{_SLASH}){{1,{_PIECES}}}")
+_BARE = re.compile(rf"(?:{MARK_PATTERN}|{_IN_BARE}{{1,64}}+|{_AND}|{_SLASH}){{1,{_PIECES}}}")
 _QUOTED_REST = re.compile(rf"(?:{_IN_QUOTES}++|{_SLASH})*+")
-_BARE_REST = re.compile(rf"(?:{MARK_PATTERN}|{_IN_BARE}++|{_SLASH})*+")
+_BARE_REST = re.compile(rf"(?:{MARK_PATTERN}|{_IN_BARE}++|{_AND}|{_SLASH})*+")
 _OPTION = re.compile(r"--[A-Za-z0-9_-]{0,60}\Z")
 
 _Judge = Callable[..., bool]

@@ -62,7 +62,7 @@ DATE_MEMBERS = frozenset(
 
 
 def time_spans(text: str, member: str, *, numbered: bool) -> Iterator[Span]:
-    """Dates with a time (RS103); a date or epoch alone beside a cue or under a member that says so (RS104)."""
+    """Dates with a time (RS103); a date or epoch alone beside a cue, or under such a member (RS104)."""
     if _CLOCK_LOOK.search(text):
         for form in _WITH_TIME:
             for match in form.finditer(text):

@@ -106,4 +106,4 @@ def _variables() -> dict[str, str]:
         name: value
         for name, value in child_variables(None).items()
         if not name.startswith("REWIND_") and name != "CI" and name.lower() not in _PROXY_VARIABLES
-    } | {"PYTHONUTF8": "1"}
+    } | {"PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8"}

@@ -42,8 +42,8 @@ def open_ready(settings: Settings, hosts: HostTable, progress: Progress) -> Open
     """Open a store and log for a proxy. Raises `RewindError`, with nothing left open.
 
     The rules in force are the store's and the settings' together, the store's first (DESIGN §6). A longer
-    list redacts everything stored again. A store that cannot be written is opened for reading in replay mode, and
-    indexed in memory; its log goes to a temporary folder.
+    list redacts everything stored again. A store that cannot be written is opened for reading in replay mode,
+    and indexed in memory; its log goes to a temporary folder.
     """
     wanted = rule_list(settings.redact_defaults, settings.redact_patterns, settings.redact_off)
     digest = settings_digest(settings.match_settings)
