@@ -1,4 +1,4 @@
-"""What is ours and breaks: replay refuses, live modes forward untouched, the client never pays (DESIGN §14)."""
+"""What is ours and breaks: replay refuses, live modes forward untouched, no client pays (DESIGN §14)."""
 
 from __future__ import annotations
 
@@ -115,15 +115,13 @@ def test_a_fault_while_recording_is_not_the_clients(
     live: Proxy, stage: Stage, breaking: Breaking, method: str, ask: Ask
 ) -> None:
     """After forwarding, the answer is whole and unchanged whatever fails of ours."""
-    prompt = new_prompt()
+    prompt, session = new_prompt(), new_prompt()
     breaking(live, method)
-    got = ask.once(live, prompt)
+    got = ask.once(live, prompt, headers={"x-rewind-session": session})
     assert (got.status, got.cut, got.body) == (200, False, stage.said(prompt))
-    until(
-        lambda: (
-            f"FaultError: {method}" in live.child.output or "FaultError in the recorder" in live.child.output
-        )
-    )
+    live.child.wait_for(re.compile(f"FaultError: {method}|FaultError in the recorder"))
+    [step] = steps_of(live.store, session)
+    assert (step.tier, step.cassette) == ("failed", None)
     assert cassettes(live.store, prompt) == []
 
 

@@ -50,11 +50,11 @@ class Conversation:
         """The parts of one message, indented."""
         for part in parts:
             for line in self.part(part):
-                yield Padding(line, _INDENT)
+                yield Padding(line, _INDENT, expand=False)
 
     def text(self, text: str) -> RenderableType:
         """A text of no role, indented."""
-        return Padding(self._cut(text), _INDENT)
+        return Padding(self._cut(text), _INDENT, expand=False)
 
     def tools(self, tools: Sequence[JsonObject]) -> Iterator[RenderableType]:
         """The names of the tools on offer, in one paragraph."""
@@ -62,7 +62,7 @@ class Conversation:
             return
         names = ", ".join(safe_line(_tool_name(tool)) for tool in tools)
         yield Text(plural(len(tools), "tool"), style="bold")
-        yield Padding(Text(names, style="dim"), _INDENT)
+        yield Padding(Text(names, style="dim"), _INDENT, expand=False)
         yield Text()
 
     def part(self, part: JsonObject) -> Iterator[RenderableType]:
@@ -89,7 +89,7 @@ class Conversation:
         line = Text("→ ").append(name, style="bold")
         if isinstance(arguments, str):
             yield line
-            yield Padding(self._cut(arguments), _INDENT)
+            yield Padding(self._cut(arguments), _INDENT, expand=False)
             return
         if isinstance(arguments, dict):
             shown = [f"{safe_line(key)}={_short(value, self._argument)}" for key, value in arguments.items()]

@@ -40,7 +40,8 @@ def child_variables(upstream_auth: str | None) -> dict[str, str]:
     """The environment of the child: ours, and where this package is."""
     package_home = str(Path(__file__).resolve().parents[2])
     paths = [package_home, *filter(None, [os.environ.get("PYTHONPATH")])]
-    added = {"PYTHONPATH": os.pathsep.join(paths)}
+    # Its log goes to a file that is read as UTF-8, whatever the terminal's encoding.
+    added = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8"}
     if upstream_auth:
         added[UPSTREAM_AUTH_VARIABLE] = upstream_auth
     return os.environ | added

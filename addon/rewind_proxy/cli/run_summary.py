@@ -63,7 +63,7 @@ def headline(report: JsonObject) -> Text:
 
 def miss_text(miss: JsonObject) -> Text:
     """A miss as a person reads it: what was asked, why not, where it differs, what would have matched."""
-    text = Text("  miss ", style=TIER_STYLES["miss"])
+    text = Text("  ").append("miss ", style=TIER_STYLES["miss"])
     text.append(safe_line(f"{miss['method']} {miss['url']}"), style="default")
     text.append(f"\n    {safe(str(miss['reason']))}", style="default")
     if miss["nearest"]:

@@ -167,7 +167,7 @@ def _answer(
     text = _decoded(answer)
     if text is None:
         kind = safe_line(record.answer.content_type or "no content type")
-        yield Padding(Text(f"[{kind}, {size(len(answer))}]", style="blue"), (0, 0, 0, 2))
+        yield Padding(Text(f"[{kind}, {size(len(answer))}]", style="blue"), (0, 0, 0, 2), expand=False)
     else:
         yield view.text(_pretty(text))
 

@@ -119,9 +119,9 @@ class _Answer:
         self, number: int, document: Document, paths: list[Path], *, ascii_body: bool
     ) -> Iterator[Edit]:
         """The edits of one document, as edits of the body."""
-        if not self._rewriter.may_hold(document.text):
+        if not self._rewriter.may_hold(document.text[document.start : document.end]):
             paths = [path for path in paths if (number, path) not in self._sources]
-        for path, (start, end) in locate(document.text, paths).items() if paths else ():
+        for path, (start, end) in locate(document, paths).items() if paths else ():
             source = document.text[start:end]
             key = number, path
             if key in self._strings:

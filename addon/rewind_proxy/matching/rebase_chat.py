@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import Literal
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.matching.rebase_document import Path
-from rewind_proxy.matching.rebase_parts import Parts, label, members
+from rewind_proxy.matching.rebase_parts import Part, Parts, label, members
 
-_REASONING = ("reasoning_content", "reasoning", "reasoning_text")
+_TEXTS: Mapping[str, str] = {
+    "content": "choice",
+    "refusal": "choice",
+    "reasoning_content": "reasoning",
+    "reasoning": "reasoning",
+    "reasoning_text": "reasoning",
+}
+"""Members that hold text, and whose it is."""
 # Beside one of these the reasoning is what a signature covers: the provider checks it when it comes back.
-_SEALS = ("reasoning_details", "thinking_blocks", "reasoning_opaque", "encrypted_content", "signature")
+_SEALS = frozenset(
+    {"reasoning_details", "thinking_blocks", "reasoning_opaque", "encrypted_content", "signature"}
+)
 
 
 class ChatParts:
@@ -29,33 +39,37 @@ class ChatParts:
                     said, (*base, "choices", place, self._member), label(choice.get("index", place))
                 )
 
-    def _message(self, said: JsonObject, path: Path, choice: object) -> None:
-        parts, owner = self._parts, ("choice", choice)
-        self._content((owner, "content"), (*path, "content"), said.get("content"))
-        parts.add((owner, "refusal"), "text", (*path, "refusal"), said.get("refusal"), joined=True)
-        reasoning = ("reasoning", choice)
-        for member in _REASONING:
-            parts.add((reasoning, member), "text", (*path, member), said.get(member), joined=True)
-        if any(said.get(member) for member in _SEALS):
-            parts.sealed.add(reasoning)
-        for place, annotation in members(said.get("annotations")):
-            citation = annotation.get("url_citation")
-            if isinstance(citation, dict):
-                for member in ("start_index", "end_index"):
-                    at = (*path, "annotations", place, "url_citation", member)
-                    parts.offset((owner, "content"), at, citation.get(member))
-        for place, call in members(said.get("tool_calls")):
-            called = ("call", choice, label(call.get("index", place)))
-            self._call(called, (*path, "tool_calls", place), call)
-        self._function((("function", choice),), (*path, "function_call"), said.get("function_call"))
+    def _message(self, said: JsonObject, path: Path, choice: Hashable) -> None:
+        for member, value in said.items():
+            at = (*path, member)
+            if not value:
+                continue
+            if (owner := _TEXTS.get(member)) is not None:
+                self._text(((owner, choice), member), at, value)
+            elif member in _SEALS:
+                self._parts.sealed.add(("reasoning", choice))
+            elif member == "tool_calls":
+                for place, call in members(value):
+                    self._call(("call", choice, label(call.get("index", place))), (*at, place), call)
+            elif member == "function_call":
+                self._function((("function", choice),), at, value)
+            elif member == "annotations":
+                for place, annotation in members(value):
+                    self._citation((("choice", choice), "content"), (*at, place), annotation)
 
-    def _content(self, part: tuple[object, str], path: Path, content: JsonValue) -> None:
-        self._parts.add(part, "text", path, content, joined=True)
-        for place, chunk in members(content):  # Mistral's chunks of content
+    def _text(self, part: Part, path: Path, value: JsonValue) -> None:
+        self._parts.add(part, "text", path, value, joined=True)
+        for place, chunk in members(value):  # Mistral's chunks of content
             if chunk.get("type") == "text":
                 self._parts.add(part, "text", (*path, place, "text"), chunk.get("text"), joined=True)
 
-    def _call(self, owner: tuple[object, ...], path: Path, call: JsonObject) -> None:
+    def _citation(self, part: Part, path: Path, annotation: JsonObject) -> None:
+        citation = annotation.get("url_citation")
+        if isinstance(citation, dict):
+            for member in ("start_index", "end_index"):
+                self._parts.offset(part, (*path, "url_citation", member), citation.get(member))
+
+    def _call(self, owner: Part, path: Path, call: JsonObject) -> None:
         self._function((owner, "function"), (*path, "function"), call.get("function"))
         custom = call.get("custom")
         if isinstance(custom, dict):
@@ -63,7 +77,7 @@ class ChatParts:
                 (owner, "custom"), "code", (*path, "custom", "input"), custom.get("input"), joined=True
             )
 
-    def _function(self, part: tuple[object, ...], path: Path, function: JsonValue) -> None:
+    def _function(self, part: Part, path: Path, function: JsonValue) -> None:
         if isinstance(function, dict):
             arguments = function.get("arguments")
             self._parts.add(part, "json", (*path, "arguments"), arguments, joined=True)

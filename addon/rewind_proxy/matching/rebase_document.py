@@ -10,9 +10,8 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from rewind_proxy.canonical.model import Form, JsonValue
 from rewind_proxy.matching.rebase_finder import Edit
@@ -20,27 +19,33 @@ from rewind_proxy.matching.rebase_text import escape_json, unescape_json
 
 Path: TypeAlias = tuple[str | int, ...]
 
-_LINE = re.compile(r"([^\r\n]*)(?:\r\n|\n|\r|\Z)")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BOM = "\ufeff"
+# Nearly all events look so; the others are read line by line.
+_COMMON_EVENT = re.compile(
+    r"(?:event: ?([^\r\n]*+)(?:\r\n|\n|\r))?+data: ?(\{[^\r\n]*+)(?:\n\n|\r\n\r\n|\r\r)"
+)
+_LINE = re.compile(r"([^\r\n]*+)(?:\r\n|\n|\r|\Z)")
 _decoder = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """One JSON document of a body."""
 
     name: str
     """The `event` field of its event; empty when it has none."""
-    text: str
     value: JsonValue
-    lines: tuple[tuple[int, int], ...]
-    """(place in `text`, place in the body) where each of its lines starts; a token never spans two lines."""
+    text: str
+    """The text that holds it: the body itself, but for an event whose data is spread over lines."""
+    start: int
+    end: int
+    lines: tuple[tuple[int, int], ...] = ()
+    """(place in `text`, place in the body) where each such line starts; no token spans two lines."""
 
     def place(self, index: int) -> int:
         """Where a place in `text` stands in the body."""
-        if len(self.lines) == 1:
-            return self.lines[0][1] + index
+        if not self.lines:
+            return index
         start, place = self.lines[bisect_right(self.lines, index, key=itemgetter(0)) - 1]
         return place + index - start
 
@@ -50,47 +55,58 @@ def documents(form: Form, body: str) -> list[Document]:
 
     Events whose data does not start as a JSON object (`[DONE]`, pings) hold none.
     """
-    if form == "sse":
-        return list(_events(body))
     start = len(_BOM) if body.startswith(_BOM) else 0
-    text = body[start:]
-    return [Document("", text, cast("JsonValue", json.loads(text)), ((0, start),))]
+    if form == "sse":
+        return list(_events(body, start))
+    return [_document("", body, start, len(body))]
 
 
-def _events(body: str) -> Iterator[Document]:
+def _events(body: str, start: int) -> Iterator[Document]:
     """The documents of a stream, by the lines of the WHATWG standard (wire/sse.py)."""
-    name = ""
-    data: list[tuple[int, int]] = []
-    for match in _LINE.finditer(body):
-        start, end = match.span(1)
-        if start == 0 and body.startswith(_BOM):
-            start = len(_BOM)
-        if start == end:
-            yield from _event(body, name, data)
-            name, data = "", []
-        elif body.startswith("data:", start):
-            start += len("data:")
-            data.append((start + body.startswith(" ", start, end), end))
-        elif body.startswith("event:", start):
-            name = body[start + len("event:") : end].removeprefix(" ")
-    yield from _event(body, name, data)
+    while start < len(body):
+        common = _COMMON_EVENT.match(body, start)
+        if common:
+            yield _document(common[1] or "", body, *common.span(2))
+            start = common.end()
+            continue
+        name = ""
+        data: list[tuple[int, int]] = []
+        for match in _LINE.finditer(body, start):
+            begin, end = match.span(1)
+            start = match.end()
+            if begin == end:
+                break
+            if body.startswith("data:", begin):
+                begin += len("data:")
+                data.append((begin + body.startswith(" ", begin, end), end))
+            elif body.startswith("event:", begin):
+                name = body[begin + len("event:") : end].removeprefix(" ")
+        yield from _spread(name, body, data)
 
 
-def _event(body: str, name: str, data: list[tuple[int, int]]) -> Iterator[Document]:
-    if not data:
+def _spread(name: str, body: str, data: list[tuple[int, int]]) -> Iterator[Document]:
+    """The document of an event whose data is in these lines; none when they hold no object."""
+    text = "\n".join(body[begin:end] for begin, end in data)
+    if not text.lstrip(" \t\r\n").startswith("{"):
         return
     lines: list[tuple[int, int]] = []
     length = 0
-    for start, end in data:
-        lines.append((length, start))
-        length += end - start + 1
-    text = "\n".join(body[start:end] for start, end in data)
-    if text.lstrip(" \t\r\n").startswith("{"):
-        yield Document(name, text, cast("JsonValue", json.loads(text)), tuple(lines))
+    for begin, end in data:
+        lines.append((length, begin))
+        length += end - begin + 1
+    yield _document(name, text, 0, len(text))._replace(lines=tuple(lines))
 
 
-def locate(text: str, paths: Iterable[Path]) -> dict[Path, tuple[int, int]]:
-    """Where the values at `paths` stand in the source of a document; what is not there is left out.
+def _document(name: str, text: str, start: int, end: int) -> Document:
+    start = _skip(text, start)
+    value, stop = _decoder.raw_decode(text, start)
+    if _skip(text, stop) < end:
+        raise ValueError("more than one JSON document")
+    return Document(name, cast("JsonValue", value), text, start, end)
+
+
+def locate(document: Document, paths: Iterable[Path]) -> dict[Path, tuple[int, int]]:
+    """Where the values at `paths` stand in the text of a document; what is not there is left out.
 
     No path leads through another one.
     """
@@ -100,7 +116,7 @@ def locate(text: str, paths: Iterable[Path]) -> dict[Path, tuple[int, int]]:
         for step in path:
             node = node.setdefault(step, {})
     found: dict[Path, tuple[int, int]] = {}
-    _walk(text, _skip(text, 0), wanted, (), found)
+    _walk(document.text, document.start, wanted, (), found)
     return found
 
 

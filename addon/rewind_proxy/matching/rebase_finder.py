@@ -135,7 +135,7 @@ class Finder:
             for length in self._lengths[head.group()]:
                 end = start + length
                 target = self._literals.get(text[start:end])
-                if target and target.fits(text, start, end):
+                if target and end <= len(text) and target.fits(text, start, end):
                     yield from _at(text, start, end, target)
                     position = end - 1
                     break

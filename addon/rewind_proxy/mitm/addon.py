@@ -278,34 +278,42 @@ class Rewind:
 
     def response(self, flow: http.HTTPFlow) -> None:
         """The answer is over: hand it to the recorder, off the loop."""
-        pending = self._pending.pop(flow.id, None)
-        if pending is None or self.runtime is None or flow.response is None:
-            return
-        forward, response = pending.forward, flow.response
-        traffic.restore(flow, pending.address)
-        if pending.tee is not None and not pending.tee.overflow:
-            self.runtime.keep(forward, _captured(response, pending.tee))
-            # Shows the body in mitmweb and saves it with -w; nothing is sent twice (MITMPROXY.md).
-            response.raw_content = b"".join(piece for piece, _ in pending.tee.chunks)
-        else:
-            reason = pending.reason or ("longer than is recorded" if pending.tee else "")
-            self.runtime.note(_passed_step(pending, response.status_code, reason))
-        outcome = "recording" if forward.record else "passed"
-        self._finish(flow, outcome, "recorded" if forward.record else "passed", forward.step.id)
+        self._end(flow, "")
 
     def error(self, flow: http.HTTPFlow) -> None:
         """The provider or the client broke off: nothing is stored but a stream that was complete before."""
+        self._end(flow, f"{CLIENT_GONE}: {flow.error.msg if flow.error else 'no answer'}")
+
+    def _end(self, flow: http.HTTPFlow, broken: str) -> None:
         pending = self._pending.pop(flow.id, None)
-        if pending is None or self.runtime is None:
+        if pending is None:
             return
-        reason = pending.reason or f"{CLIENT_GONE}: {flow.error.msg if flow.error else 'no answer'}"
         traffic.restore(flow, pending.address)
-        if flow.response is not None and pending.tee is not None and not pending.tee.overflow:
-            self.runtime.keep(pending.forward, _captured(flow.response, pending.tee, broken=reason))
-        else:
+        try:
+            self._keep(flow, pending, broken)
+        except Exception as error:
+            logger.error("rewind: failed on the answer to %s %s%s", *pending.line, exc_info=error)
+            pending.reason, pending.failed = f"Rewind failed ({type(error).__name__})", True
+            self._note_passed(flow, pending, broken)
+        finally:
+            recording = pending.forward.record and not broken
+            outcome, tier = ("recording", "recorded") if recording else ("passed", "passed")
+            self._finish(flow, outcome, tier, pending.forward.step.id if recording else "")
+
+    def _keep(self, flow: http.HTTPFlow, pending: Pending, broken: str) -> None:
+        tee, response = pending.tee, flow.response
+        if self.runtime is None or response is None or tee is None or tee.overflow:
+            self._note_passed(flow, pending, "longer than is recorded" if tee and tee.overflow else broken)
+            return
+        self.runtime.keep(pending.forward, _captured(response, tee, broken))
+        if not broken:
+            # Shows the body in mitmweb and saves it with -w; nothing is sent twice (MITMPROXY.md).
+            response.raw_content = b"".join(piece for piece, _ in tee.chunks)
+
+    def _note_passed(self, flow: http.HTTPFlow, pending: Pending, reason: str) -> None:
+        if self.runtime is not None:
             status = flow.response.status_code if flow.response else None
-            self.runtime.note(_passed_step(pending, status, reason))
-        self._finish(flow, "passed", "passed", "")
+            self.runtime.note(_passed_step(pending, status, pending.reason or reason))
 
     def _finish(self, flow: http.HTTPFlow, outcome: str, tier: str, mark: str) -> None:
         traffic.label(flow, outcome, tier, mark)
@@ -343,7 +351,7 @@ def _unread(step: Step, tier: Tier) -> Forward:
     return Forward(None, step, "model", record=False, headers=headers)
 
 
-def _captured(response: http.Response, tee: Tee, *, broken: str = "") -> Captured:
+def _captured(response: http.Response, tee: Tee, broken: str) -> Captured:
     headers: tuple[Header, ...] = tuple(response.headers.items(multi=True))
     return Captured(response.status_code, headers, tuple(tee.chunks), time.time(), broken)
 

@@ -1,0 +1,137 @@
+"""What is known of one agent, as data: how it is recognised, and what in its requests is its machine's.
+
+What an agent says of its machine (platform, shell, time zone, user name) is environment, so a session recorded
+on a laptop replays on a CI machine; what it says of the project (branch, files, instructions) is meaning.
+`presets/` holds one file per agent. A preset is chosen from what is stored with a recording, the redacted
+request and user agent, so a live request and its stored copy get the same one.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from rewind_proxy.canonical.model import CanonicalRequest, Message, Volatile
+
+Where = Literal["any", "system", "user", "assistant", "tool_result", "tools"]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _compiled(pattern: str, *, groups: tuple[int, ...]) -> re.Pattern[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a FutureWarning for `[[` is a mistake in a file of ours
+        compiled = re.compile(pattern)
+    if compiled.groups not in groups:
+        raise ValueError(f"{pattern!r} has {compiled.groups} groups, not {' or '.join(map(str, groups))}")
+    if compiled.search(""):
+        raise ValueError(f"{pattern!r} matches the empty text")
+    return compiled
+
+
+class PresetRule(_Data):
+    """What `pattern` finds at one of the places `where` is noise: its group, or all of it without one.
+
+    It is shown as `preset:<id>:<name>`, which `scrub_off` takes; `name` is the kind of its slots too.
+    """
+
+    name: str = Field(pattern="^[a-z][a-z-]*$")
+    pattern: re.Pattern[str]
+    where: tuple[Where, ...] = ("any",)
+
+    @field_validator("pattern", mode="before")
+    @classmethod
+    def _compile(cls, value: str) -> re.Pattern[str]:
+        return _compiled(value, groups=(0, 1))
+
+
+class Recognition(_Data):
+    """How an agent's requests are told from others."""
+
+    user_agent: re.Pattern[str] | None = None
+    """Found in the user agent. It goes before the rest: one agent may quote the prompt of another."""
+    system_starts: tuple[str, ...] = ()
+    """A block of a system message starts so."""
+    user_starts: tuple[str, ...] = ()
+    """A block of the first user message starts so."""
+    tools: frozenset[str] = frozenset()
+    """All these tools are offered."""
+
+    @field_validator("user_agent", mode="before")
+    @classmethod
+    def _compile(cls, value: str) -> re.Pattern[str]:
+        return _compiled(value, groups=(0,))
+
+    def by_shape(self, request: CanonicalRequest) -> bool:
+        """Whether the request is written as the agent writes them, whoever sends it."""
+        if self.tools and self.tools <= {str(tool.get("name")) for tool in request.tools}:
+            return True
+        if self.system_starts and any(
+            _starts(message, self.system_starts) for message in request.messages if message.role == "system"
+        ):
+            return True
+        first = next((message for message in request.messages if message.role == "user"), None)
+        return bool(first and self.user_starts and _starts(first, self.user_starts))
+
+
+def _starts(message: Message, starts: tuple[str, ...]) -> bool:
+    texts = (part.get("text") for part in message.parts)
+    return any(isinstance(text, str) and text.startswith(starts) for text in texts)
+
+
+class Cues(_Data):
+    """Where the agent names folders in words of its own; group 1 is the folder."""
+
+    cwd: tuple[re.Pattern[str], ...] = ()
+    home: tuple[re.Pattern[str], ...] = ()
+    root: tuple[re.Pattern[str], ...] = ()
+    """Folders that are the same place on every machine and neither the project nor the home."""
+
+    @field_validator("cwd", "home", "root", mode="before")
+    @classmethod
+    def _compile(cls, value: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+        return tuple(_compiled(pattern, groups=(1,)) for pattern in value)
+
+
+class Preset(_Data):
+    """One agent. `version` grows with every change that could change a fingerprint."""
+
+    id: str = Field(pattern="^[a-z][a-z-]*$")
+    version: int = Field(ge=1)
+    recognise: Recognition
+    volatile: Volatile = Volatile()
+    """What the agent changes on every request without meaning anything by it, beyond what its wire does."""
+    scrub: tuple[PresetRule, ...] = ()
+    cues: Cues = Cues()
+
+    @field_validator("scrub")
+    @classmethod
+    def _distinct(cls, rules: tuple[PresetRule, ...]) -> tuple[PresetRule, ...]:
+        if len({rule.name for rule in rules}) < len(rules):
+            raise ValueError("two rules have one name")
+        return rules
+
+    @property
+    def name(self) -> str:
+        """`id@version`, as it is kept with a cassette."""
+        return f"{self.id}@{self.version}"
+
+    def rule_id(self, rule: PresetRule) -> str:
+        """`preset:<id>:<name>`."""
+        return f"preset:{self.id}:{rule.name}"
+
+
+def recognise(presets: Iterable[Preset], user_agent: str, request: CanonicalRequest) -> Preset | None:
+    """The preset of the agent that sent a redacted request: by its user agent, else by its shape."""
+    known = tuple(presets)
+    for preset in known:
+        pattern = preset.recognise.user_agent
+        if pattern is not None and pattern.search(user_agent):
+            return preset
+    return next((preset for preset in known if preset.recognise.by_shape(request)), None)

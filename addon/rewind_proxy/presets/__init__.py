@@ -1,0 +1,41 @@
+"""The presets of known agents: one TOML file each, read and checked once."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from rewind_proxy.canonical.preset import Preset
+
+AUTO = "auto"
+"""The word that has the preset chosen from each request."""
+NONE = "none"
+"""The word that has none applied."""
+
+
+@cache
+def presets() -> Mapping[str, Preset]:
+    """All presets by id, in order. Raises pydantic's `ValidationError` for a file that is none."""
+    folder = files(__name__)
+    found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda e: e.name)
+    known: dict[str, Preset] = {}
+    for entry in found:
+        preset = Preset.model_validate(tomllib.loads(entry.read_text(encoding="utf-8")))
+        if f"{preset.id}.toml" != entry.name:
+            raise ValueError(f"the preset in {entry.name} calls itself {preset.id}")
+        known[preset.id] = preset
+    return MappingProxyType(known)
+
+
+def choices() -> tuple[str, ...]:
+    """What the setting `preset` takes."""
+    return (AUTO, NONE, *presets())
+
+
+def in_force(choice: str) -> tuple[str, ...]:
+    """The names (`id@version`) of the presets that requests may get under a value of the setting."""
+    chosen: Iterable[Preset] = presets().values()
+    return tuple(preset.name for preset in chosen if choice in (AUTO, preset.id))
