@@ -13,6 +13,7 @@ from pydantic import Field as ModelField
 from rewind_proxy import settings_lists as lists
 from rewind_proxy import settings_values as values
 from rewind_proxy.canonical.model import DEFAULT_IGNORE, MatchSettings, Mode, ScrubRule, Wire
+from rewind_proxy.presets import choices, in_force
 from rewind_proxy.settings_values import Kind
 
 DEFAULT_STORE = ".rewind/store"
@@ -71,6 +72,8 @@ class Settings(BaseModel):
             scrub_off=self.scrub_off,
             roots=self.roots,
             paths=self.paths,
+            preset=self.preset,
+            presets=in_force(self.preset),
         )
 
 
@@ -189,7 +192,11 @@ FIELDS: tuple[Field, ...] = (
         "Model WebSockets: send the client back to POST (426), serve them, or pass them on.",
     ),
     Field("record_errors", values.yes_or_no(), "Keep whole error answers too, and replay them."),
-    Field("preset", values.plain_text(), "Agent preset; auto chooses it from the request."),
+    Field(
+        "preset",
+        values.one_of(*choices()),
+        "What is known of the agent that asks; auto recognises it by its requests.",
+    ),
     Field("redact_defaults", values.yes_or_no(), "Use the built-in redaction rules."),
     Field("redact_patterns", lists.patterns(), "Regular expressions for more credentials to redact."),
     Field("redact_off", lists.names(), "Ids of redaction rules to switch off (RW112)."),

@@ -206,11 +206,7 @@ def _items_copies(items: JsonValue) -> tuple[list[str], list[JsonValue]]:
     assert isinstance(items, list)
     return (
         [str(dig(item, "content", 0, "text")) for item in items if dig(item, "type") == "message"],
-        [
-            json.loads(str(dig(item, "arguments")))
-            for item in items
-            if dig(item, "type") == "function_call"
-        ],
+        [json.loads(str(dig(item, "arguments"))) for item in items if dig(item, "type") == "function_call"],
     )
 
 

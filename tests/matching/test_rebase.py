@@ -125,7 +125,9 @@ def test_own_slots_change_no_byte(wire: Wire, form: Form, text: str, cuts: list[
     assert rebase(recorded, wire, form, beside) == Rebased(recorded)
 
 
-VALUES = st.text(st.characters(exclude_characters="\"'`/\\<>|*?", exclude_categories=["Cs", "Cc", "Z"]), min_size=1)
+VALUES = st.text(
+    st.characters(exclude_characters="\"'`/\\<>|*?", exclude_categories=["Cs", "Cc", "Z"]), min_size=1
+)
 
 
 @pytest.mark.parametrize(("wire", "form"), WIRES_AND_FORMS)
@@ -136,7 +138,12 @@ VALUES = st.text(st.characters(exclude_characters="\"'`/\\<>|*?", exclude_catego
     ids=st.tuples(st.uuids(), st.uuids()),
 )
 def test_all_copies_agree(
-    wire: Wire, form: Form, names: tuple[str, str], around: str, cuts: list[int], ids: tuple[uuid.UUID, uuid.UUID]
+    wire: Wire,
+    form: Form,
+    names: tuple[str, str],
+    around: str,
+    cuts: list[int],
+    ids: tuple[uuid.UUID, uuid.UUID],
 ) -> None:
     """Re-basing to any other slots leaves every copy saying the same, and all JSON parses."""
     old, new = (f"/srv/{name}" for name in names)
@@ -166,9 +173,11 @@ def test_the_delta_of_the_first_character_holds_the_value() -> None:
 
 
 CUSTOM = 'const r = await exec({cmd: "cat /home/a/app/x", cwd: `/home/a/app`}); // /home/a/app'
-CUSTOM_LIVE = CUSTOM.replace("/home/a/app/x", r"C:\\Users\\Ann B\\app\\x").replace(
-    "`/home/a/app`", r"`C:\\Users\\Ann B\\app`"
-).replace("/home/a/app", W)
+CUSTOM_LIVE = (
+    CUSTOM.replace("/home/a/app/x", r"C:\\Users\\Ann B\\app\\x")
+    .replace("`/home/a/app`", r"`C:\\Users\\Ann B\\app`")
+    .replace("/home/a/app", W)
+)
 
 
 def responses_stream(*steps: JsonObject) -> bytes:
@@ -201,7 +210,12 @@ def test_code_of_a_custom_tool() -> None:
 
 def test_actions_and_operations_are_json() -> None:
     """A call whose arguments are an object (`local_shell_call`) is read string by string."""
-    action: JsonObject = {"type": "exec", "command": ["cat", f"{A}/x"], "working_directory": A, "timeout_ms": 1}
+    action: JsonObject = {
+        "type": "exec",
+        "command": ["cat", f"{A}/x"],
+        "working_directory": A,
+        "timeout_ms": 1,
+    }
     recorded = json.dumps({"output": [{"type": "local_shell_call", "action": action}]}).encode()
     rebased = rebase(recorded, "responses", "whole", TO_WINDOWS).body
     assert dig(json.loads(rebased), "output", 0, "action", "command", 1) == f"{W}\\x"
@@ -218,7 +232,11 @@ def reasoning(encrypted: str | None) -> bytes:
     place: JsonObject = {"output_index": 0, "summary_index": 0}
     return responses_stream(
         {"type": "response.output_item.added", "output_index": 0, "item": {**item, "summary": []}},
-        {"type": "response.reasoning_summary_part.added", **place, "part": {"type": "summary_text", "text": ""}},
+        {
+            "type": "response.reasoning_summary_part.added",
+            **place,
+            "part": {"type": "summary_text", "text": ""},
+        },
         {"type": "response.reasoning_summary_text.delta", **place, "delta": "Look in /home"},
         {"type": "response.reasoning_summary_text.delta", **place, "delta": "/a/app"},
         {"type": "response.reasoning_summary_text.done", **place, "text": f"Look in {A}"},
@@ -242,7 +260,12 @@ def test_plain_reasoning_is_rebased() -> None:
 
 def thinking(**more: str) -> bytes:
     return json.dumps(
-        {"content": [{"type": "thinking", "thinking": f"in {A}", **more}, {"type": "redacted_thinking", "data": A}]}
+        {
+            "content": [
+                {"type": "thinking", "thinking": f"in {A}", **more},
+                {"type": "redacted_thinking", "data": A},
+            ]
+        }
     ).encode()
 
 
@@ -420,7 +443,9 @@ def test_framing_stays(end: bytes) -> None:
 def test_escapes_are_written_as_around(written: str, live: str) -> None:
     """What is put in is escaped as the string is, and the escapes around it stay as they were."""
     recorded = f'{{"choices": [{{"message": {{"content": {written}}}}}], "x": "é"}}'
-    rebased = rebase(recorded.encode(), "chat_completions", "whole", Replacements({"/srv/x": "/srv/ö"}, {}, {}))
+    rebased = rebase(
+        recorded.encode(), "chat_completions", "whole", Replacements({"/srv/x": "/srv/ö"}, {}, {})
+    )
     assert rebased.body.decode() == recorded.replace(written, live)
 
 
@@ -448,7 +473,14 @@ ODD: tuple[JsonValue, ...] = (None, 3, True, A, [3], [{}], {"a": 1}, [[A]], [{"t
 
 
 def odd_bodies() -> Iterator[bytes]:
-    yield from (b"", b"\xff" + A.encode(), A.encode(), b"[" * 100_000, b'{"content": "' + A.encode(), b"data: {")
+    yield from (
+        b"",
+        b"\xff" + A.encode(),
+        A.encode(),
+        b"[" * 100_000,
+        b'{"content": "' + A.encode(),
+        b"data: {",
+    )
     for name in ("choices", "output", "content", "candidates", "response", "item", "delta", "message"):
         for value in ODD:
             answer = json.dumps({"type": "response.output_item.done", "index": [], name: value})

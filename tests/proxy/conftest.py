@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Literal, Protocol
@@ -12,6 +15,7 @@ from urllib.parse import urlencode
 import pytest
 
 from proxy import control
+from proxy.calls import Ask
 from rewind_proxy.cli.provider import Behaviour, Exchange, FakeProvider, Request
 from support.client import Client, Got
 from support.proxies import Proxy, proxy
@@ -153,6 +157,57 @@ def start(tmp_path: Path, confdir: Path) -> Start:
         )
 
     return start
+
+
+class Stream:
+    """An answer that is waited for when it is first looked at, and read as it comes."""
+
+    def __init__(self, connection: http.client.HTTPSConnection) -> None:
+        self._connection = connection
+
+    @cached_property
+    def _response(self) -> http.client.HTTPResponse:
+        return self._connection.getresponse()
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Names in lower case."""
+        return {name.lower(): value for name, value in self._response.getheaders()}
+
+    def read(self) -> bytes:
+        """What has arrived, once there is something; nothing at the end."""
+        return self._response.read1(1 << 16)
+
+    def read_to(self, end: bytes) -> bytes:
+        """Everything up to some bytes that the answer has."""
+        got = b""
+        while not got.endswith(end):
+            piece = self.read()
+            assert piece, f"the answer ended after {got!r}"
+            got += piece
+        return got
+
+    def close(self) -> None:
+        """Leave, whatever is still to come."""
+        if "_response" in self.__dict__:
+            self._response.close()
+        self._connection.close()
+
+
+@contextmanager
+def streaming(
+    running: Proxy, ask: Ask, prompt: str, headers: Mapping[str, str] | None = None
+) -> Iterator[Stream]:
+    """Ask, and read the answer as it comes; at the end the connection is closed, whatever is still to come."""
+    connection = http.client.HTTPSConnection("127.0.0.1", running.port, context=running.trust(), timeout=30)
+    connection.set_tunnel(ask.host, 443)
+    stream = Stream(connection)
+    try:
+        body = json.dumps(ask.body(prompt, "m1", 100))
+        connection.request("POST", ask.path.format(model="m1"), body, dict(headers or {}))
+        yield stream
+    finally:
+        stream.close()
 
 
 def tell(running: Proxy, what: str, name: str, value: str) -> Got:

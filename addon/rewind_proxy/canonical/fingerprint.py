@@ -22,6 +22,7 @@ from rewind_proxy.canonical.model import (
     Volatile,
 )
 from rewind_proxy.canonical.pointer import ROOT
+from rewind_proxy.canonical.preset import Preset
 from rewind_proxy.canonical.roots import Found, Root, discover, find_roots
 from rewind_proxy.canonical.scrub import LINKING_ID, Numbering, Scrubber, Slot
 from rewind_proxy.canonical.volatile import kept_members, without_volatile
@@ -85,18 +86,25 @@ class Normaliser:
 
     def __init__(self, settings: MatchSettings) -> None:
         self.settings = settings
-        self._scrubber = Scrubber(settings)
-        self._found: TextCache[str, Found] = TextCache()
+        self._scrubbers: dict[str, Scrubber] = {}
+        self._found: TextCache[tuple[str, str], Found] = TextCache()
         self._media = MediaDigests()
 
-    def normalise(self, request: CanonicalRequest, host: str, volatile: Volatile) -> Normalised:
-        """The normalised fingerprint of a redacted canonical request, and what was taken out on the way."""
+    def normalise(
+        self, request: CanonicalRequest, host: str, volatile: Volatile, preset: Preset | None = None
+    ) -> Normalised:
+        """The normalised fingerprint of a redacted canonical request, and what was taken out on the way.
+
+        `volatile` is the wire's; `preset` is of the agent that the request was recognised as.
+        """
+        if preset:
+            volatile |= preset.volatile
         messages = list(without_volatile(request, volatile))
-        roots = self._roots(messages)
+        roots = self._roots(messages, preset)
         numbering = Numbering()
         leading = messages[0] if messages and messages[0].role == "system" else None
         rest = self._tail(messages[1:] if leading else messages)
-        scrub = Walk(self._scrubber, self._media, numbering, roots)
+        scrub = Walk(self._scrubber(preset), self._media, numbering, roots)
 
         messages_at, tools_at = ROOT.member("messages"), ROOT.member("tools")
         shown: list[JsonValue] = []
@@ -136,12 +144,19 @@ class Normaliser:
             ignored=ignored,
         )
 
-    def _roots(self, messages: Sequence[Message]) -> tuple[Root, ...]:
+    def _scrubber(self, preset: Preset | None) -> Scrubber:
+        name = preset.name if preset else ""
+        known = self._scrubbers.get(name)
+        if known is None:
+            known = self._scrubbers[name] = Scrubber(self.settings, preset)
+        return known
+
+    def _roots(self, messages: Sequence[Message], preset: Preset | None) -> tuple[Root, ...]:
         if self.settings.paths == "off":
             return ()
         # What a tool or the model says names no root: the client's own words do, and come first.
         told = [
-            self._discover(text)
+            self._discover(text, preset)
             for message in messages
             if message.role in ("system", "user")
             for part in message.parts
@@ -149,11 +164,12 @@ class Normaliser:
         ]
         return find_roots(told, self.settings.roots)
 
-    def _discover(self, text: str) -> Found:
-        found = self._found.get(text)
+    def _discover(self, text: str, preset: Preset | None) -> Found:
+        key = (preset.name if preset else "", text)
+        found = self._found.get(key)
         if found is None:
-            found = discover(text)
-            self._found.put(text, found, len(text))
+            found = discover(text, preset.cues if preset else None)
+            self._found.put(key, found, len(text))
         return found
 
     def _tail(self, messages: list[Message]) -> list[Message]:

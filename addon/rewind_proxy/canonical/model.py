@@ -152,3 +152,7 @@ class MatchSettings(BaseModel):
     scrub_off: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
     paths: Literal["roots", "all", "off"] = "roots"
+    preset: str = "none"
+    """`auto`, `none`, or the id of the agent preset that every request gets."""
+    presets: tuple[str, ...] = ()
+    """The presets that requests may get by that, as `id@version`: another version is another index."""

@@ -1,9 +1,9 @@
 """What is known of one agent, as data: how it is recognised, and what in its requests is its machine's.
 
-What an agent says of its machine (platform, shell, time zone, user name) is environment, so a session recorded
-on a laptop replays on a CI machine; what it says of the project (branch, files, instructions) is meaning.
-`presets/` holds one file per agent. A preset is chosen from what is stored with a recording, the redacted
-request and user agent, so a live request and its stored copy get the same one.
+What an agent says of its machine (platform, shell, time zone, user name) is environment, so a session
+recorded on a laptop replays on a CI machine; what it says of the project (branch, files, instructions) is
+meaning. `presets/` holds one file per agent. A preset is chosen from what is stored with a recording, the
+redacted request and user agent, so a live request and its stored copy get the same one.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rewind_proxy.canonical.preset import Cues
 from rewind_proxy.canonical.spans import SEPARATOR, Span
 
 RootKind = Literal["cwd", "home", "tmp", "root"]
@@ -65,21 +66,28 @@ class Found:
     cwd: tuple[str, ...] = ()
     home: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
+    """Further folders that are the same place on every machine."""
 
 
 NOTHING = Found()
 
 
-def discover(text: str) -> Found:
-    """The folders and paths that one text leaf names."""
-    cwd = tuple(_cwd_cues(text)) if _CUE_WORDS.search(text) else ()
+def discover(text: str, cues: Cues | None = None) -> Found:
+    """The folders and paths that one text leaf names; `cues` are those of the agent that wrote it."""
+    cwd = tuple(_cued(text, _CWD_CUES)) if _CUE_WORDS.search(text) else ()
     home = tuple(_home_cues(text)) if "/." in text or "\\." in text else ()
     paths = tuple(_shaped_paths(text)) if "/" in text or ":\\" in text else ()
-    return Found(cwd, home, paths) if cwd or home or paths else NOTHING
+    other: tuple[str, ...] = ()
+    if cues:
+        cwd = (*_cued(text, cues.cwd), *cwd)
+        home = (*_cued(text, cues.home), *home)
+        other = tuple(_cued(text, cues.root))
+    return Found(cwd, home, paths, other) if cwd or home or paths or other else NOTHING
 
 
-def _cwd_cues(text: str) -> Iterator[str]:
-    for cue in _CWD_CUES:
+def _cued(text: str, cues: Iterable[re.Pattern[str]]) -> Iterator[str]:
+    for cue in cues:
         for match in cue.finditer(text):
             folder = match.group(1).rstrip(_TRAILING).rstrip("/\\")
             if len(folder) > 1 and (folder.startswith("/") or folder[1:2] == ":"):
@@ -126,6 +134,10 @@ def find_roots(found: Sequence[Found], extra: Iterable[str] = ()) -> tuple[Root,
     for folder in cwd:
         if not any(_below(folder, other) for other in roots):
             roots.setdefault(folder, "cwd")
+    # After the project's: agents keep work trees below a folder of theirs.
+    for leaf in found:
+        for folder in leaf.other:
+            roots.setdefault(folder, "root")
     for leaf in found:
         for folder in leaf.home:
             if folder not in roots and not any(_below(folder, other) for other in roots):

@@ -5,7 +5,7 @@ cache: an agent sends its whole history again on every turn. `Numbering` belongs
 
 Rules: RS101 uuid · RS102 linking id · RS103 date with time · RS104 date by cue · RS105 root of a path ·
 RS106 random name below temp · RS107 folder (`paths = all`) · RS201 duration · RS202 process id · RS203 id
-made by the client in a tool result · `scrub:<name>` a project's own.
+made by the client in a tool result · `scrub:<name>` a project's own · `preset:<id>:<name>` an agent's.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Literal
 from rewind_proxy.canonical.cache import TextCache
 from rewind_proxy.canonical.model import MatchSettings, Role
 from rewind_proxy.canonical.pointer import Pointer
+from rewind_proxy.canonical.preset import Preset
 from rewind_proxy.canonical.roots import Root, folder_spans, root_spans, temp_name_spans
 from rewind_proxy.canonical.spans import SEPARATOR, Span
 from rewind_proxy.canonical.text import normalise_text
@@ -90,14 +91,15 @@ class Leaf:
 
 
 class Scrubber:
-    """Finds the noise in text leaves under one set of match settings."""
+    """Finds the noise in text leaves under one set of match settings, in the requests of one agent."""
 
-    def __init__(self, settings: MatchSettings) -> None:
+    def __init__(self, settings: MatchSettings, preset: Preset | None = None) -> None:
         self._off = frozenset(settings.scrub_off)
         self._paths = settings.paths
         self._own = tuple(
             (f"scrub:{rule.name}", rule.name, re.compile(rule.pattern), rule.where) for rule in settings.scrub
         )
+        self._agents = tuple((preset.rule_id(rule), rule) for rule in preset.scrub) if preset else ()
         self._cache: TextCache[tuple[str, str, Place, tuple[Root, ...]], Leaf] = TextCache()
 
     def leaf(self, text: str, member: str, place: Place, roots: tuple[Root, ...]) -> Leaf:
@@ -131,6 +133,11 @@ class Scrubber:
             if where in ("any", place):
                 for match in pattern.finditer(text):
                     yield Span(match.start(), match.end(), rule, kind, match.group())
+        for rule_id, agents in self._agents:
+            if place in agents.where or "any" in agents.where:
+                for match in agents.pattern.finditer(text):
+                    start, end = match.span(agents.pattern.groups)  # the one group, else the whole match
+                    yield Span(start, end, rule_id, agents.name, text[start:end])
         yield from _uuid_spans(text)
         yield from time_spans(text, member, numbered=place != "tool_result")
         if self._paths != "off" and ("/" in text or "\\" in text or "-" in text):

@@ -29,6 +29,8 @@ def request_from(document: JsonValue, place: str) -> RawRequest:
         raise RequestFileError(f'{place}: "url" is missing or has no host')
     split = urlsplit(url)
     headers = document.get("headers") or {}
+    # A body written as JSON is the decoded one, whatever coding its client sent it in.
+    dropped = "content-encoding" if isinstance(document.get("body"), dict | list) else None
     if not isinstance(headers, dict):
         raise RequestFileError(f'{place}: "headers" is an object of names and values')
     method = document.get("method", "POST")
@@ -39,7 +41,7 @@ def request_from(document: JsonValue, place: str) -> RawRequest:
         host=split.hostname or "",
         port=split.port or (80 if split.scheme == "http" else 443),
         path=(split.path or "/") + (f"?{split.query}" if split.query else ""),
-        headers=tuple((name, str(value)) for name, value in headers.items()),
+        headers=tuple((name, str(value)) for name, value in headers.items() if name.lower() != dropped),
         body=_body(document, place),
         upgrade=str(headers.get("upgrade", headers.get("Upgrade", ""))).lower() == "websocket",
     )

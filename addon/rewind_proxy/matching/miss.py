@@ -74,8 +74,10 @@ def explain_miss(reading: Reading, reader: RequestReader, store: Store) -> Miss:
             cassette.id,
             would_match_with=("rewind maintain",),
         )
+    count = len(all_differences)
+    places = f"{count} places or more" if count >= MANY else f"{count} places" if count > 1 else "one place"
     return Miss(
-        "A recording comes near.",
+        f"The nearest recording differs in {places}.",
         cassette.id,
         all_differences[0],
         _would_match(all_differences),

@@ -30,6 +30,7 @@ from rewind_proxy.canonical.model import (
 from rewind_proxy.canonical.redact import Redaction, Redactor, auth_values, strip_query
 from rewind_proxy.canonical.text import whole_characters
 from rewind_proxy.errors import OpaqueBodyError
+from rewind_proxy.presets import preset_for
 from rewind_proxy.store.records import CassetteRecord, RequestRecord
 from rewind_proxy.wire import ADAPTERS, Endpoint, Host, HostTable, classify
 from rewind_proxy.wire.body import canonical_multipart, decode
@@ -184,9 +185,14 @@ class RequestReader:
         # The redacted target, as it is stored: a credential in a path must not tell a request from its copy.
         stored = Target(record.method, record.host, record.path, record.query)
         canonical = adapter.request(stored, endpoint.operation, body)
-        normalised = self._normaliser.normalise(canonical, target.host, adapter.volatile)
+        preset = preset_for(self._normaliser.settings.preset, record.user_agent, canonical)
+        normalised = self._normaliser.normalise(canonical, target.host, adapter.volatile, preset)
         record = record.model_copy(
-            update={"form": adapter.form(stored, body), "params": scalar_params(canonical.params)}
+            update={
+                "form": adapter.form(stored, body),
+                "params": scalar_params(canonical.params),
+                "preset": preset.name if preset else "",
+            }
         )
         return Reading(
             target,
