@@ -49,15 +49,28 @@ class Agent:
 
     def request(self, turns: int | None = None, **changes: JsonValue) -> RawRequest:
         """The whole request of a turn, the last one by default; `changes` are members of the body."""
-        body = self.body(self.turns if turns is None else turns) | changes
+        return self._request(self.body(self.turns if turns is None else turns) | changes)
+
+    def _request(self, body: JsonObject) -> RawRequest:
         data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         headers = (
             ("host", HOSTS[self.wire]),
             ("content-type", "application/json"),
-            ("authorization", "Bearer " + hashlib.sha256(self.cwd.encode()).hexdigest()),
+            ("authorization", "Bearer " + hashlib.sha256(b"bench").hexdigest()),
             ("user-agent", "bench/1.0"),
         )
         return RawRequest("POST", HOSTS[self.wire], 443, PATHS[self.wire], headers, data)
+
+    def asking(self, question: int, **changes: JsonValue) -> RawRequest:
+        """The last turn with another question at its end, so that any number of bodies share a history."""
+        kept = len(self._turns)
+        body = self.body(self.turns)
+        field = "input" if self.wire == "responses" else "messages"
+        items = body[field]
+        assert isinstance(items, list)
+        items.append(self._said("user", f"Question {question}: why does line {question * 7} of it fail?"))
+        assert kept == len(self._turns)
+        return self._request(body | changes)
 
     def body(self, turns: int) -> JsonObject:
         """The body of a turn."""

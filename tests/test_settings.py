@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from rewind_proxy.canonical.model import DEFAULT_IGNORE, ScrubRule
 from rewind_proxy.errors import SettingsError
+from rewind_proxy.presets import in_force
 from rewind_proxy.settings import (
     FIELDS,
     OTHER_VARIABLES,
@@ -171,7 +172,9 @@ class TestDefaults:
     def test_match_settings_are_the_part_that_decides_the_fingerprint(self, tmp_path: Path) -> None:
         """The match settings carry over every field of theirs."""
         write_config(
-            tmp_path, 'ignore = ["seed"]\ntail_n = 2\nscrub_off = ["RS1"]\nroots = ["/d"]\npaths = "off"'
+            tmp_path,
+            'ignore = ["seed"]\ntail_n = 2\nscrub_off = ["RS1"]\nroots = ["/d"]\npaths = "off"\n'
+            'preset = "codex"',
         )
         match = load(environ={}, cwd=tmp_path).match_settings
         assert match.model_dump() == {
@@ -181,6 +184,8 @@ class TestDefaults:
             "scrub_off": ("RS1",),
             "roots": ("/d",),
             "paths": "off",
+            "preset": "codex",
+            "presets": in_force("codex"),
         }
 
 

@@ -169,6 +169,11 @@ def test_authorization_members_keep_their_scheme() -> None:
     assert REDACTOR.value({"authorization": HEADER_KEY}) == {"authorization": MARK}
 
 
+def test_cookies_in_a_member_go_whole() -> None:
+    """Also where there are several."""
+    assert REDACTOR.value({"headers": {"Cookie": "a=1; b=2"}}) == {"headers": {"Cookie": MARK}}
+
+
 def test_looser_names_need_a_value_that_looks_like_a_credential() -> None:
     """`token` and `secret` name many things."""
     for kept in ("the", "my-app-credentials", "Bearer", "12345678"):

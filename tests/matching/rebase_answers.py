@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import cast
 
 from rewind_proxy.canonical.model import Form, JsonObject, JsonValue, Wire
@@ -34,7 +35,7 @@ class Said:
 def cut(text: str, cuts: Sequence[int]) -> list[str]:
     """`text` in pieces."""
     places = [0, *sorted(min(place, len(text)) for place in cuts), len(text)]
-    return [text[start:end] for start, end in zip(places, places[1:], strict=False)]
+    return [text[start:end] for start, end in pairwise(places)]
 
 
 def stream(events: Sequence[JsonValue], *, typed: bool) -> bytes:

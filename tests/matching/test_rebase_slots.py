@@ -89,7 +89,7 @@ def test_only_roots_uuids_and_full_times() -> None:
 
 
 def test_times_that_are_not_numbered_are_paired_in_order() -> None:
-    """In tool results all times have one placeholder: the first becomes the first; one with two meanings stays."""
+    """Times in tool results share a placeholder and go in order; one with two meanings stays."""
 
     def times(*values: str) -> list[Slot]:
         return [slot("RS103", value, "⟨time⟩") for value in values]

@@ -1,9 +1,10 @@
-"""Where a value stands in a text, in JSON in a string and in code, and how it is spelled there (DESIGN §8)."""
+"""Where a value stands in text, in JSON in a string and in code, and how it is spelled there (DESIGN §8)."""
 
 from __future__ import annotations
 
 import json
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -80,7 +81,7 @@ def test_roots(text: str, live: str) -> None:
     ],
 )
 def test_separators(values: dict[str, str], text: str, live: str) -> None:
-    """A Windows root is found in each of its spellings; the rest of a path gets the live system's separator."""
+    """A Windows root is found in each of its spellings; the rest of a path gets the live separator."""
     assert rewritten(roots(values), text) == live
 
 
@@ -181,7 +182,7 @@ def test_a_text_that_is_json() -> None:
     ],
 )
 def test_code(source: str, live: str) -> None:
-    """In code a value is read and written as its literal spells it; outside of literals it stands as it is."""
+    """In code a value is read and written as its literal spells it; outside of literals as it is."""
     assert rewritten(roots(TO_WINDOWS), source, "code") == live
 
 
@@ -215,7 +216,7 @@ def test_edits_never_overlap(text: str, kind: Kind) -> None:
     values = roots({"/home": "/m", "/home/app": "C:\\app"})
     edits = Rewriter(Finder(values)).edits(text, kind)
     assert all(0 <= edit.start < edit.end <= len(text) for edit in edits)
-    assert all(one.end <= other.start for one, other in zip(edits, edits[1:], strict=False))
+    assert all(one.end <= other.start for one, other in pairwise(edits))
 
 
 @pytest.mark.parametrize("kind", ["text", "json", "code"])

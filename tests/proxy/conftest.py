@@ -198,7 +198,7 @@ class Stream:
 def streaming(
     running: Proxy, ask: Ask, prompt: str, headers: Mapping[str, str] | None = None
 ) -> Iterator[Stream]:
-    """Ask, and read the answer as it comes; at the end the connection is closed, whatever is still to come."""
+    """Ask, and read the answer as it comes; at the end the client leaves, whatever is still to come."""
     connection = http.client.HTTPSConnection("127.0.0.1", running.port, context=running.trust(), timeout=30)
     connection.set_tunnel(ask.host, 443)
     stream = Stream(connection)

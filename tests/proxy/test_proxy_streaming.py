@@ -6,6 +6,7 @@ import threading
 import time
 import zlib
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
@@ -61,23 +62,23 @@ def test_each_event_arrives_before_the_next_is_sent(
     """The tee holds nothing back; the recording has each chunk with its length and its time."""
     gate = Gate()
     stage.behaviour = gate.plain
-    prompt = new_prompt()
+    prompt = f"{new_prompt()} Add some more words."
     got = b""
     with streaming(live, ask, prompt) as stream:
-        until_here = 0
+        received = 0
         while piece := stream.read():
             got += piece
             if got == b"".join(gate.pieces):
-                until_here += 1
+                received += 1
                 gate.received()
-    assert until_here == len(gate.pieces) >= 6
+    assert received == len(gate.pieces) >= 6
     assert got == stage.said(prompt)
     [record] = recorded(live.store, prompt)
     with Store.open(live.store, settings_digest="0", readonly=True) as store:
         chunks = store.answer(record).chunks
     assert [length for length, _ in chunks] == [len(piece) for piece in gate.pieces]
     times = [at for _, at in chunks]
-    assert all(later - earlier >= PAUSE * 1000 - 5 for earlier, later in zip(times, times[1:], strict=False))
+    assert all(later - earlier >= PAUSE * 1000 - 5 for earlier, later in pairwise(times))
     assert record.answer.latency_ms == times[-1]
     assert ask.once(offline, prompt).body == got
 

@@ -25,9 +25,12 @@ class _Data(BaseModel):
 
 
 def _compiled(pattern: str, *, groups: tuple[int, ...]) -> re.Pattern[str]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a FutureWarning for `[[` is a mistake in a file of ours
-        compiled = re.compile(pattern)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a FutureWarning for `[[` is a mistake in a file of ours
+            compiled = re.compile(pattern)
+    except (re.error, FutureWarning) as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
     if compiled.groups not in groups:
         raise ValueError(f"{pattern!r} has {compiled.groups} groups, not {' or '.join(map(str, groups))}")
     if compiled.search(""):

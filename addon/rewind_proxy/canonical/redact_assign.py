@@ -23,11 +23,11 @@ SCHEME = r"(?:bearer|basic|token|apikey|api-key|key|negotiate|digest|ntlm|bot|sp
 """Schemes of an Authorization header, in lower case."""
 
 _REFERENCE = re.compile(
-    r"""\$(?:[{(]|[a-z_]\w*\Z) | [<{] | %[a-z({] | \*+\Z | (?:~|\.{1,2})/
-    | !(?:ref|sub|getatt|vault|secret|env)\b
+    r"""\$(?:[{(]|[a-z_]\w*\Z) | <[^<>]*>?\Z | \{+[^{}]*\}*\Z | &lt; | %(?:[a-z]\Z|\(\w+\)|\{|\w+%\Z)
+    | (?:~|\.{1,2})/ | [a-z][a-z0-9+.-]*:// | [x*.•…-]{3,}\Z | !(?:ref|sub|getatt|vault|secret|env)\b
     | (?:os|process|import\.meta|env|environ|secrets|vars?|local|module|data|self|this|config|settings|args
         |ctx|options|props|request|req|app)\b[.\[(]
-    | your[-_ ] | x{4,} | (?:null|none|true|false|undefined)\Z""",
+    | your[-_ ]\w*(?:key|token|secret|password|here) | x{4,} | (?:null|none|true|false|undefined)\Z""",
     re.VERBOSE | re.IGNORECASE,
 )
 # Words joined by separators: names, paths, versions. A random token is one long run, or mixes digits in.
@@ -109,7 +109,6 @@ _SECRET_NAMES = tuple(
     for head in (
         f"ke(?:y(?:{_after(_KEY_KINDS, 'key')})|n(?<=token){_not_after(_TOKEN_NOT, 'token')})",
         r"cre(?:t(?<=secret)|dentials?)",
-        r"auth(?<![a-z]auth)",
     )
 )
 _PASSWORD_NAMES = tuple(
@@ -121,7 +120,8 @@ _PASSWORD_NAMES = tuple(
 )
 _OPERATOR = re.compile(
     rf"""(?:{QUOTE}?\]?[ \t]{{0,8}}
-        (?:=>|:=|={{1,3}}|:(?:[ \t]{{0,4}}[A-Za-z&]{{1,10}}[ \t]{{0,4}}=)?)[ \t]{{0,8}}
+        (?:=>|:=|={{1,3}}|%3[Dd]|\\{{1,15}}u003[Dd]
+        |:(?:[ \t]{{0,4}}[A-Za-z&]{{1,10}}[ \t]{{0,4}}=)?)[ \t]{{0,8}}
     |(?P<comma>{QUOTE},[ \t]{{0,4}})(?={QUOTE})
     |(?P<tag>>)
     |(?P<space>[ \t]{{1,4}}))""",

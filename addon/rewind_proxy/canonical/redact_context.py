@@ -26,7 +26,8 @@ from rewind_proxy.canonical.redact_rules import MARK, MARK_PATTERN, QUOTE, Span
 # Headers ------------------------------------------------------------------------------------------------
 
 _AUTHORIZATION = re.compile(
-    rf"authorization(?:{QUOTE}?\]?)[ \t]*(?:=>|[:=])[ \t]*{QUOTE}?(?:{SCHEME}(?:[ \t]+|:[ \t]*))?"
+    rf"auth(?:orization|(?<![a-z]auth)){QUOTE}?\]?[ \t]*(?:=>|[:=])[ \t]*{QUOTE}?"
+    rf"(?P<scheme>{SCHEME}(?:[ \t]+|:[ \t]*))?"
 )
 _BEARER = re.compile(rf"bearer(?<![a-z0-9]bearer)(?:[ \t]+|:[ \t]*|%20|\+){QUOTE}?")
 _CREDENTIALS = re.compile(rf"(?:{MARK_PATTERN}|[A-Za-z0-9._~+/=!:%-]{{1,64}}+){{1,{JUDGED // 64 + 1}}}")
@@ -44,18 +45,23 @@ def _presented(text: str, lowered: str, lead: re.Pattern[str], least: int) -> It
         whole = stop - start < JUDGED
         if whole:
             stop = start + len(value[0].rstrip(TRAILING))
-        judged = text[start:stop]
-        if MARK in judged or (
-            len(judged) >= least
-            and not is_reference(judged)
-            and (has_digit_or_capital(judged) or len(judged) >= 32)
-        ):
+        if _is_presented(text[start:stop], least, found.groupdict().get("scheme", "")):
             position = stop if whole else end_of(_CREDENTIALS_REST, text, stop)
             yield start, position
 
 
+def _is_presented(value: str, least: int, scheme: str | None) -> bool:
+    if MARK in value:
+        return True
+    if scheme is None:
+        return looks_secret(value, quoted=True)  # it may as well be an expression of a program
+    return (
+        len(value) >= least and not is_reference(value) and (has_digit_or_capital(value) or len(value) >= 32)
+    )
+
+
 def authorization_headers(text: str, lowered: str) -> Iterator[Span]:
-    """`Authorization: Bearer …`, `"authorization": "Basic …"`, `Authorization: token …`; the scheme stays."""
+    """`Authorization: Bearer …`, `"authorization": "Basic …"`, `_auth=…`; the scheme stays."""
     return _presented(text, lowered, _AUTHORIZATION, 8)
 
 
@@ -118,13 +124,14 @@ def url_secrets(text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG001  # o
 
 def url_parameters(text: str, lowered: str) -> Iterator[Span]:
     """`?key=…`, `&sig=…`, `&X-Amz-Signature=…`."""
-    for separator in "?&":
+    for separator in ("?", "&", "\\u0026"):
         at = text.find(separator)
         while at >= 0:
-            span = _parameter(text, lowered, at + 1)
+            start = at + len(separator)
+            span = _parameter(text, lowered, start)
             if span is not None:
                 yield span
-            at = text.find(separator, span[1] if span else at + 1)
+            at = text.find(separator, span[1] if span else start)
 
 
 def _parameter(text: str, lowered: str, at: int) -> Span | None:
@@ -136,6 +143,19 @@ def _parameter(text: str, lowered: str, at: int) -> Span | None:
     if MARK not in value[0] and (len(value[0]) < least or value[0].isalpha()):
         return None
     return value.start(), end_of(_PARAMETER_REST, text, value.end())
+
+
+_CURL_USER = re.compile(
+    rf"""(?:-u|--user)(?:[ \t]{{1,4}}|=)?{QUOTE}?[^\s:"'`\\]{{1,128}}:"""
+    rf"""(?P<password>(?:{MARK_PATTERN}|[^\s"'`\\]){{3,256}})"""
+)
+
+
+def curl_passwords(text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG001  # one signature for all rules
+    """`curl -u user:password`; but not the numeric user and group of other commands."""
+    for found in _CURL_USER.finditer(text):
+        if not found["password"].isdigit() and not is_reference(found["password"]):
+            yield found.span("password")
 
 
 # Key blocks ---------------------------------------------------------------------------------------------
@@ -178,7 +198,8 @@ CONTEXT_RULES: tuple[ContextRule, ...] = (
     ContextRule("RW304", "bearer-token", ("bearer",), bearer_tokens),
     ContextRule("RW305", "url-secret", ("://",), url_secrets),
     ContextRule("RW306", "url-parameter", ("?", "&"), url_parameters),
-    ContextRule("RW307", "secret-assignment", ("ke", "cre", "auth"), assigned_secrets),
+    ContextRule("RW307", "secret-assignment", ("ke", "cre"), assigned_secrets),
     ContextRule("RW308", "password-assignment", ("pass", "pwd"), assigned_passwords),
     ContextRule("RW309", "cookie-header", ("cookie",), cookies),
+    ContextRule("RW311", "curl-user", ("curl",), curl_passwords),
 )

@@ -8,11 +8,10 @@ that stays true), and texts seen before are remembered.
 from __future__ import annotations
 
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rewind_proxy.canonical.cache import TextCache
 from rewind_proxy.canonical.redact_assign import member_value
 from rewind_proxy.canonical.redact_context import CONTEXT_RULES, ContextRule
 from rewind_proxy.canonical.redact_places import NameKind
@@ -33,7 +32,7 @@ MEMBER_RULE = "RW310"
 _SHORTEST = 6
 _PASSES = 64
 _CHOICES = 1000
-_CACHED_CHARACTERS = 4_000_000
+_REMEMBERED = 4_000_000
 
 _SHAPE = bytes(ord("a") if byte in RUN_CLASS else ord(" ") for byte in range(256))
 _RUN = b"a" * RUN_LENGTH
@@ -126,36 +125,19 @@ class RuleEngine:
         # No rule has a match in a shorter text, but for one that goes by the member's name.
         self._shortest = 1 if self._always else _SHORTEST
         self._members = sum(1 << i for i, rule in enumerate(self._rules) if isinstance(rule, _MemberRule))
-        self._cache: OrderedDict[tuple[str, NameKind], _Found | None] = OrderedDict()
-        self._cached = 0
+        self._seen: TextCache[tuple[str, NameKind], _Found] = TextCache(_REMEMBERED)
         self._choices: dict[int, tuple[_Rule, ...]] = {}
-        self._lock = threading.Lock()
 
     def settle(self, text: str, kind: NameKind) -> _Found:
         """`text` with all rules applied until none changes it, and what was applied."""
         if len(text) < self._shortest and not kind:
             return text, ()
         key = (text, kind)
-        with self._lock:
-            if key in self._cache:
-                self._cache.move_to_end(key)
-                found = self._cache[key]
-                return (text, ()) if found is None else found
-        found = self._settle(text, kind)
-        self._remember(key, found if found[1] else None)
+        found = self._seen.get(key)
+        if found is None:
+            found = self._settle(text, kind)
+            self._seen.put(key, found, len(text))
         return found
-
-    def _remember(self, key: tuple[str, NameKind], found: _Found | None) -> None:
-        size = _size(key, found)
-        if size > _CACHED_CHARACTERS // 2:
-            return
-        with self._lock:
-            if key in self._cache:
-                return
-            self._cache[key] = found
-            self._cached += size
-            while self._cached > _CACHED_CHARACTERS:
-                self._cached -= _size(*self._cache.popitem(last=False))
 
     def _settle(self, text: str, kind: NameKind) -> _Found:
         active = self._active(text, kind)
@@ -214,13 +196,11 @@ class RuleEngine:
         return active
 
 
-def _size(key: tuple[str, NameKind], found: _Found | None) -> int:
-    return len(key[0]) + 100 + (len(found[0]) if found else 0)
-
-
 def _lower(text: str) -> str:
-    """`text` in lower case, position by position: U+0130 is the one character that becomes two."""
-    return text.lower() if text.isascii() else text.replace("\u0130", "i").lower()
+    """`text` with A to Z in lower case; each character stays where it is, as `str.lower` does not promise."""
+    if text.isascii():
+        return text.lower()
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
 def _runs(text: str) -> str:

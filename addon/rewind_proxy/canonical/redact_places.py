@@ -36,13 +36,13 @@ MEDIA_MEMBERS = frozenset({"data", "bytes", "file_data", "fileData", "b64_json",
 
 _AUTHORIZATION = frozenset({"authorization", "proxyauthorization", "authorizationtoken"})
 _PASSWORDS = ("password", "passwd", "passphrase", "pwd")
-_KEYS = (
+_KEYS = tuple(
     "apikey secretkey accesskey secretaccesskey privatekey accountkey authkey encryptionkey signingkey "
     "masterkey storagekey sharedkey sharedaccesskey subscriptionkey servicekey serverkey clientsecret "
     "appsecret consumersecret webhooksecret signingsecret accesstoken refreshtoken authtoken "
     "authorizationtoken bearertoken sessiontoken securitytoken apitoken idtoken privatetoken oauthtoken "
-    "servicetoken bottoken"
-).split()
+    "servicetoken bottoken".split()
+)
 _COOKIES = frozenset({"cookie", "setcookie", "cookies"})
 _LOOSE = ("token", "secret", "auth", "credential", "credentials", "secretvalue")
 _PAGING = (
@@ -65,9 +65,9 @@ def name_kind(name: str) -> NameKind:
     flat = _NOT_WORD.sub("", name.lower())
     if flat in _AUTHORIZATION or flat.endswith("authorization"):
         return "authorization"
-    if flat.endswith(_PASSWORDS):
+    if flat.endswith(_PASSWORDS) or flat in _COOKIES:
         return "password"
-    if flat.endswith(tuple(_KEYS)) or flat in _COOKIES:
+    if flat.endswith(_KEYS):
         return "key"
     if flat.endswith(_LOOSE) and not flat.endswith(_PAGING):
         return "token"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Literal
 
 from rewind_proxy.canonical.preset import Cues
@@ -47,7 +48,10 @@ _WINDOWS_SHAPE = re.compile(
     r"|(?P<ci>a(?P=sep)[\w.-]+(?P=sep)[\w.-]+))"
 )
 _BEFORE = re.compile(r"[\w./\\~@%+-]")
-_REST = re.compile(r"""[^\s"'`<>|:*?,;()\[\]{}]*""")
+# Bounded, so that a megabyte without a blank costs no more than its length.
+_REST = re.compile(r"""[^\s"'`<>|:*?,;()\[\]{}=]{0,512}""")
+_MAX_PATHS = 64
+_MAX_NAMES = 8
 _TRAILING = ".,;:!)"
 
 
@@ -77,7 +81,7 @@ def discover(text: str, cues: Cues | None = None) -> Found:
     """The folders and paths that one text leaf names; `cues` are those of the agent that wrote it."""
     cwd = tuple(_cued(text, _CWD_CUES)) if _CUE_WORDS.search(text) else ()
     home = tuple(_home_cues(text)) if "/." in text or "\\." in text else ()
-    paths = tuple(_shaped_paths(text)) if "/" in text or ":\\" in text else ()
+    paths = tuple(islice(_shaped_paths(text), _MAX_PATHS)) if "/" in text or ":\\" in text else ()
     other: tuple[str, ...] = ()
     if cues:
         cwd = (*_cued(text, cues.cwd), *cwd)
@@ -107,7 +111,7 @@ def _home_cues(text: str) -> Iterator[str]:
 
 
 def _shaped_paths(text: str) -> Iterator[str]:
-    for match in (*_POSIX_SHAPE.finditer(text), *_WINDOWS_SHAPE.finditer(text)):
+    for match in chain(_POSIX_SHAPE.finditer(text), _WINDOWS_SHAPE.finditer(text)):
         if match.group("tmp") is None and _starts_path(text, match.start()):
             rest = _REST.match(text, match.end())
             end = rest.end() if rest else match.end()
@@ -180,7 +184,7 @@ def root_spans(text: str, roots: Sequence[Root]) -> Iterator[Span]:
     for root in roots:
         for start, end in _occurrences(text, root.literal):
             yield from _root_and_separators(text, start, end, root.kind, root.literal)
-    for match in (*_POSIX_SHAPE.finditer(text), *_WINDOWS_SHAPE.finditer(text)):
+    for match in chain(_POSIX_SHAPE.finditer(text), _WINDOWS_SHAPE.finditer(text)):
         start, end = match.span()
         if match.group("home"):
             kind: RootKind = "home"
@@ -245,7 +249,7 @@ def temp_name_spans(text: str, temp_roots: Iterable[Span]) -> Iterator[Span]:
         rest = _REST.match(text, span.end)
         if rest is None:
             continue
-        for match in re.finditer(r"[^\\/]+", rest.group()):
+        for match in islice(re.finditer(r"[^\\/]+", rest.group()), _MAX_NAMES):
             name = match.group().rstrip(_TRAILING)
             stem = name.split(".", 1)[0] if not name.startswith("tmp.") else name
             if stem and _RANDOM_NAME.fullmatch(stem):

@@ -14,14 +14,27 @@ from rewind_proxy.canonical.fingerprint import settings_digest
 from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.reading import RequestReader
-from rewind_proxy.matching.rewriting import run_rewriter, step_rewriter
+from rewind_proxy.matching.rewriting import answer_rewriter, run_rewriter, step_rewriter
 from rewind_proxy.settings import Settings
-from rewind_proxy.store import Log, Store
+from rewind_proxy.store import IndexReport, Log, RewriteReport, Store
 from rewind_proxy.wire import HostTable
 
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
+Watch = Callable[[str], Progress]
+"""Given what is about to be done, in a few words, whom to tell how far it is: (done, of how many)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What it took to make a store ready."""
+
+    rules_added: int = 0
+    rewritten: int = 0
+    dropped: tuple[str, ...] = ()
+    """Why each record of store or log that could not be read, and so not be redacted, is not there any more."""
+    index: IndexReport = IndexReport(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +44,7 @@ class Opened:
     store: Store
     log: Log
     reader: RequestReader
+    prepared: Prepared = Prepared()
 
     def close(self) -> None:
         """Close both."""
@@ -38,7 +52,7 @@ class Opened:
         self.store.close()
 
 
-def open_ready(settings: Settings, hosts: HostTable, progress: Progress) -> Opened:
+def open_ready(settings: Settings, hosts: HostTable, watch: Watch) -> Opened:
     """Open a store and log for a proxy. Raises `RewindError`, with nothing left open.
 
     The rules in force are the store's and the settings' together, the store's first (DESIGN §6). A longer
@@ -54,26 +68,55 @@ def open_ready(settings: Settings, hosts: HostTable, progress: Progress) -> Open
         opened.callback(store.close)
         log = Log.open(log_beside, redaction=wanted)
         opened.callback(log.close)
-        rules = (*store.redaction, *(rule for rule in wanted if rule not in store.redaction))
+        before = store.redaction
+        rules = (*before, *(rule for rule in wanted if rule not in before))
         redactor = Redactor(rules)
         reader = RequestReader(hosts, redactor, settings.match_settings, settings.max_body)
         if readonly:
             logger.warning("rewind: %s cannot be written; this run's log is in %s", store.path, log_beside)
-        if rules != store.redaction and store.count("model") + store.count("side"):
+        rewritten, dropped = 0, []
+        if rules != before and store.count("model") + store.count("side"):
             if readonly:
                 raise StoreError(
                     f"{store.path} was written under a shorter list of redaction rules and cannot be "
                     "written: run `rewind maintain` on it where it can be"
                 )
             logger.warning("rewind: the redaction list has grown: everything stored is redacted again")
-            store.rewrite(redactor.value, rules, redactor.text, progress)
+            report = rewrite_store(store, redactor, watch, answers=settings.redact_answers)
+            rewritten, dropped = report.rewritten, [*report.dropped]
         if not set(rules) <= set(log.redaction):
-            log.rewrite(run_rewriter(redactor), step_rewriter(redactor, reader, store), rules)
-        if store.needs_index():
-            index = store.index(reader.keys_of, progress)
-            logger.info("rewind: %d recordings are indexed for these settings", index.indexed)
+            steps = step_rewriter(redactor, reader, store)
+            dropped += log.rewrite(run_rewriter(redactor), steps, rules, watch("redacting the log"))
+        for why in dropped:
+            logger.warning("rewind: left out, since it could not be redacted: %s", why)
+        index = index_store(store, reader, watch)
         opened.pop_all()
-    return Opened(store, log, reader)
+    return Opened(store, log, reader, Prepared(len(rules) - len(before), rewritten, tuple(dropped), index))
+
+
+def rewrite_store(store: Store, redactor: Redactor, watch: Watch, *, answers: bool) -> RewriteReport:
+    """Redact everything stored again, by the rules of `redactor`; recorded answers too, if asked to."""
+    return store.rewrite(
+        redactor.value,
+        redactor.rules,
+        redactor.text,
+        watch("redacting the recordings"),
+        answer_rewriter(redactor) if answers else None,
+    )
+
+
+def index_store(store: Store, reader: RequestReader, watch: Watch) -> IndexReport:
+    """Index what is not indexed for the settings in force, and say what cannot be."""
+    if not store.needs_index():
+        return store.index_report()
+    index = store.index(reader.keys_of, watch("indexing for these settings"))
+    logger.info("rewind: %d recordings are indexed for these settings", index.indexed)
+    if index.quarantined:
+        logger.warning(
+            "rewind: %d recordings cannot be matched under these settings (`rewind verify` says why)",
+            index.quarantined,
+        )
+    return index
 
 
 def _can_write(store: Path) -> bool:

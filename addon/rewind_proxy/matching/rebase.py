@@ -27,7 +27,7 @@ from rewind_proxy.matching.rebase_responses import ResponsesParts
 from rewind_proxy.matching.rebase_slots import Replacements, replacements
 from rewind_proxy.matching.rebase_text import Rewriter
 
-__all__ = ["Rebased", "Replacements", "rebase", "replacements"]
+__all__ = ["Rebased", "Replacements", "applied", "edited", "rebase", "replacements"]
 
 _READERS: Mapping[Wire, type[Reader]] = {
     "chat_completions": ChatParts,
@@ -55,8 +55,13 @@ class Rebased:
 
 def rebase(body: bytes, wire: Wire, form: Form, values: Replacements) -> Rebased:
     """The recorded answer `body` for a live request. Never raises: what cannot be read stays as it is."""
+    return edited(body, wire, form, Rewriter(Finder(values))) if values else Rebased(body)
+
+
+def edited(body: bytes, wire: Wire, form: Form, rewriter: Rewriter) -> Rebased:
+    """The answer `body` with each content part as `rewriter` would have it. Never raises, as `rebase`."""
     reader = _READERS.get(wire)
-    if reader is None or not values:
+    if reader is None:
         return Rebased(body)
     try:
         text = body.decode("utf-8")
@@ -73,20 +78,21 @@ def rebase(body: bytes, wire: Wire, form: Form, values: Replacements) -> Rebased
             for place, item in enumerate(value):
                 if isinstance(item, dict):
                     read(item, (place,), document.name)
-    answer = _Answer(Rewriter(Finder(values)), parts)
+    answer = _Answer(rewriter, parts, ascii_body=body.isascii())
     edits = [
         edit
         for number, wanted in sorted(answer.wanted.items())
-        for edit in answer.edits(number, found[number], wanted, ascii_body=body.isascii())
+        for edit in answer.edits(number, found[number], wanted)
     ]
-    return _applied(body, text, edits, answer.count) if edits else Rebased(body)
+    return applied(body, text, edits, answer.count) if edits else Rebased(body)
 
 
 class _Answer:
     """What is edited where, found part by part."""
 
-    def __init__(self, rewriter: Rewriter, parts: Parts) -> None:
+    def __init__(self, rewriter: Rewriter, parts: Parts, *, ascii_body: bool) -> None:
         self._rewriter = rewriter
+        self._ascii_body = ascii_body
         self._counts: dict[Part, int] = {}
         self._texts: dict[Part, tuple[str, tuple[Edit, ...]]] = {}
         self._strings: dict[tuple[int, Path], list[Edit]] = {}
@@ -115,9 +121,7 @@ class _Answer:
         """Values put back so far."""
         return sum(count for part, count in self._counts.items() if part is not UNCOUNTED)
 
-    def edits(
-        self, number: int, document: Document, paths: list[Path], *, ascii_body: bool
-    ) -> Iterator[Edit]:
+    def edits(self, number: int, document: Document, paths: list[Path]) -> Iterator[Edit]:
         """The edits of one document, as edits of the body."""
         if not self._rewriter.may_hold(document.text[document.start : document.end]):
             paths = [path for path in paths if (number, path) not in self._sources]
@@ -125,7 +129,9 @@ class _Answer:
             source = document.text[start:end]
             key = number, path
             if key in self._strings:
-                edits: Sequence[Edit] = tuple(string_edits(source, self._strings[key], ascii_body=ascii_body))
+                edits: Sequence[Edit] = tuple(
+                    string_edits(source, self._strings[key], ascii_body=self._ascii_body)
+                )
             elif key in self._sources:
                 edits = self._rewriter.edits(source, "json")
                 self._counted(self._sources[key], edits)
@@ -202,7 +208,8 @@ def _byte_length(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _applied(body: bytes, text: str, edits: list[Edit], count: int) -> Rebased:
+def applied(body: bytes, text: str, edits: list[Edit], count: int) -> Rebased:
+    """`body`, which says `text`, with edits of that text made in it; they do not overlap."""
     edits.sort()
     pieces: list[bytes] = []
     moves: list[tuple[int, int]] = []

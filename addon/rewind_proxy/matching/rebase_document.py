@@ -19,6 +19,7 @@ from rewind_proxy.matching.rebase_text import escape_json, unescape_json
 
 Path: TypeAlias = tuple[str | int, ...]
 
+_MAY_BE_SPACE = frozenset(["", " ", "\t", "\r", "\n"])
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BOM = "\ufeff"
 # Nearly all events look so; the others are read line by line.
@@ -164,6 +165,9 @@ def _member(
 
 
 def _skip(text: str, start: int) -> int:
+    """The first place from `start` on that is no white space."""
+    if text[start : start + 1] not in _MAY_BE_SPACE:
+        return start
     space = _SPACE.match(text, start)
     assert space is not None
     return space.end()

@@ -1,4 +1,4 @@
-"""What a grown redaction list does to the records of the log (DESIGN §6: previews are re-derived)."""
+"""What a grown redaction list does to recorded answers, if asked for, and to the records of the log (DESIGN §6)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ from collections.abc import Callable
 
 from rewind_proxy.canonical.redact import MARK, Redactor
 from rewind_proxy.errors import StoreError
+from rewind_proxy.matching.answer_redaction import answer_form, moved_chunks, redact_answer
 from rewind_proxy.matching.reading import RequestReader
-from rewind_proxy.store import Store
-from rewind_proxy.store.records import RunRecord, StepRecord
+from rewind_proxy.store import Answer, Store
+from rewind_proxy.store.records import CassetteRecord, RunRecord, StepRecord
+
+
+def answer_rewriter(redactor: Redactor) -> Callable[[CassetteRecord, Answer], Answer]:
+    """A function that redacts a recorded answer, and moves the ends of its chunks with the text."""
+
+    def rewrite(cassette: CassetteRecord, answer: Answer) -> Answer:
+        redacted = redact_answer(answer.body, cassette.request.wire, answer_form(cassette), redactor)
+        return Answer(redacted.body, moved_chunks(answer.chunks, redacted))
+
+    return rewrite
 
 
 def run_rewriter(redactor: Redactor) -> Callable[[RunRecord], RunRecord]:
@@ -35,10 +46,11 @@ def step_rewriter(
         return step.model_copy(
             update={
                 "path": redactor.text(step.path),
+                "model": step.model and redactor.text(step.model),
                 "note": redactor.text(step.note),
                 "reason": redactor.text(step.reason),
                 "preview": _preview(step, reader, store),
-                "miss": miss,
+                "miss": redactor.value(miss),
             }
         )
 

@@ -37,7 +37,7 @@ class Runtime:
         """Open the store and log, and index the store for these settings. Raises `RewindError`."""
         self.settings = settings
         self.report = Report(settings.mode, settings.session)
-        opened = open_ready(settings, hosts, progress)
+        opened = open_ready(settings, hosts, lambda _: progress)
         self.store, self.log = opened.store, opened.log
         self.engine = Engine(settings, opened.reader, opened.store)
         self._redact = opened.reader.redactor.text

@@ -17,7 +17,7 @@ from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.recordings import Answer, Draft, RecordReader
 from rewind_proxy.store.records import FORMAT_VERSION, CassetteRecord
 from rewind_proxy.store.reindex import Compute, IndexReport, Progress, reindex
-from rewind_proxy.store.rewrite import RewriteReport, rewrite
+from rewind_proxy.store.rewrite import AnswerTransform, Redaction, RewriteReport, rewrite
 from rewind_proxy.store.transaction import MemoryTxn, Txn
 
 _BATCH = 32
@@ -262,14 +262,24 @@ class Store:
         redaction: Sequence[str],
         text: Callable[[str], str],
         progress: Progress | None = None,
+        answer: AnswerTransform | None = None,
     ) -> RewriteReport:
         """Write everything re-redacted into a new generation and switch to it; delete the old one.
 
-        `transform` redacts a wire body, `text` a single string (path, query values, user agent, parameters).
-        Ids, exact fingerprints and numbers stay. The normalised index must be made anew (`needs_index`).
-        Other processes may go on meanwhile. Raises `StoreError`; then the old generation stays in use.
+        `transform` redacts a wire body, `text` a single string (path, query values, user agent), `answer` a
+        recorded answer; without it answers stay as they are. Ids, exact fingerprints and numbers stay. The
+        normalised index must be made anew (`needs_index`). Other processes may go on meanwhile. Killed, the
+        next call for the same rules goes on where it stopped, unless the store was opened for others between.
+        Raises `StoreError`; then the old generation stays in use.
         """
-        return rewrite(self._place, transform, redaction, text, progress)
+        return rewrite(self._place, Redaction(transform, text, answer), redaction, progress)
+
+    def compact(self) -> tuple[int, int]:
+        """Give the room of what was deleted back to the disk, and leave no trace of it; bytes before, after.
+
+        Other processes may go on meanwhile. Raises `StoreError`; then the store is as it was.
+        """
+        return self._place.compact()
 
     # -- the index of the settings in force
 
@@ -294,6 +304,14 @@ class Store:
             reindex(self._place, self._reader, self._settings, compute, progress, memory)
             self._memory = memory
         return self.index_report()
+
+    def release_quarantined(self) -> int:
+        """Have `index` try again what could not be keyed under the settings in force; how many there are."""
+        with self._place.write() as txn:
+            found = index.quarantined(txn, self._settings)
+            for seq in found:
+                index.remove(txn, self._settings, seq)
+        return len(found)
 
     def _total(self) -> int:
         with self._place.read() as txn:

@@ -1,23 +1,21 @@
 """Generations: `<folder>/CURRENT` names the one in use, `<folder>/<n>/data.mdb` holds it.
 
-A generation is replaced as a whole when the list of redaction rules grows (DESIGN §6). The switch is made
-under the old generation's write lock, and every write looks at CURRENT under that lock, so nothing is ever
-written to a generation that was left. Reads look at it too (one `stat`) and move over.
+A generation is replaced as a whole when the list of redaction rules grows (DESIGN §6) and when it is
+compacted. The switch is made under the old generation's write lock, and every write looks at CURRENT under
+that lock, so nothing is ever written to a generation that was left. Reads look at it too (one `stat`) and
+move over.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
 import shutil
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from rewind_proxy.errors import StoreError
+from rewind_proxy.store.current import CURRENT, Current
 from rewind_proxy.store.environment import (
     DATA_FILE,
     META,
@@ -26,26 +24,12 @@ from rewind_proxy.store.environment import (
     open_environment,
     store_error,
 )
+from rewind_proxy.store.origin import Origin, read_origin, read_redaction, write_origin, write_redaction
 from rewind_proxy.store.transaction import LmdbTxn, MemoryTxn, Txn
 
-CURRENT = "CURRENT"
-LOCK = "LOCK"
-REDACTION_KEY = b"redaction"
-
-_GENERATION = re.compile(r"\d+")
 _STATE_FOLDER = ".rewind"
 _TRIES = 20
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock_file(descriptor: int, *, wait: bool) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _lock_file(descriptor: int, *, wait: bool) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+_COPIES = 3
 
 
 class Generations:
@@ -68,7 +52,7 @@ class Generations:
         self.folder = folder
         self.readonly = readonly
         self._tables = (META, *tables)
-        self._current = str(folder / CURRENT)
+        self._current = Current(folder)
         self._map_size = map_size
         self._lock = threading.RLock()
         self._seen: tuple[int, int] | None = None
@@ -79,12 +63,13 @@ class Generations:
             if not readonly:
                 if create:
                     self._create()
-                elif self._signature() is None:
+                elif self._current.signature() is None:
                     raise StoreError(
                         f"there is no store at {folder}: record first, or name another with --store"
                     )
-                self._remove_left()
             self._known = frozenset(redaction) | frozenset(self.redaction)
+            if not readonly:
+                self._remove_left(redaction)
         except OSError as error:
             self.close()
             raise store_error(folder, error) from error
@@ -112,7 +97,7 @@ class Generations:
         while True:
             with ExitStack() as stack:
                 txn = self._begin(stack, Environment.write)
-                if txn is not None and self._signature() == self._seen:
+                if txn is not None and self._current.signature() == self._seen:
                     self._check_redaction(txn)
                     yield txn
                     return
@@ -168,33 +153,26 @@ class Generations:
 
     # -- following CURRENT
 
-    def _signature(self) -> tuple[int, int] | None:
-        try:
-            status = os.stat(self._current)  # noqa: PTH116  # every look-up does this; pathlib costs 3 µs more
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return status.st_ino, status.st_mtime_ns
-
     def _settle(self) -> Environment | None:
         """The environment of the generation that CURRENT names, opened if it is not the one in use."""
         environment = self._environment
-        if self._signature() == self._seen and not self._closed:
+        if self._current.signature() == self._seen and not self._closed:
             return environment
         with self._lock:
             if self._closed:
                 raise StoreError(f"{self.folder} is closed")
             for attempt in range(_TRIES):
-                signature = self._signature()
+                signature = self._current.signature()
                 if signature == self._seen:
                     return self._environment
                 if signature is None:
                     raise StoreError(f"{self.folder / CURRENT} is gone: restore it, or start anew")
-                number = self._read_current()
+                number = self._current.read()
                 try:
                     environment = self._open(number)
                 except StoreError:
                     # Perhaps it was left and removed between the two reads: then CURRENT has changed.
-                    if self._signature() == signature or attempt == _TRIES - 1:
+                    if self._current.signature() == signature or attempt == _TRIES - 1:
                         raise
                     continue
                 old, self._environment = self._environment, environment
@@ -205,14 +183,6 @@ class Generations:
                 f"{self.folder / CURRENT} keeps changing: end the other processes that rewrite it"
             )
 
-    def _read_current(self) -> int:
-        text = (self.folder / CURRENT).read_text(errors="replace").strip()
-        if not text.isdecimal():
-            raise StoreError(
-                f"{self.folder / CURRENT} names no generation: restore it, or move the store away"
-            )
-        return int(text)
-
     def _open(self, number: int) -> Environment:
         folder = self.folder / str(number)
         if not (folder / DATA_FILE).is_file():
@@ -222,102 +192,151 @@ class Generations:
     # -- making, replacing and removing generations
 
     def _create(self) -> None:
-        if self._signature() is not None:
+        if self._current.signature() is not None:
             return
         parent = self.folder.parent
         if parent.name == _STATE_FOLDER and not parent.exists():
             parent.mkdir(parents=True, exist_ok=True)
             (parent / ".gitignore").write_text("*\n")
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._locked():
-            if self._signature() is None:
+        with self._current.locked():
+            if self._current.signature() is None:
                 self._make(1).close()
-                self._write_current(1)
+                self._current.write(1)
 
     def _make(self, number: int) -> Environment:
         folder = self.folder / str(number)
         folder.mkdir(exist_ok=True)
         return open_environment(folder, self._tables, map_size=self._map_size)
 
-    def _write_current(self, number: int) -> None:
-        fresh = self.folder / f"{CURRENT}.new"
-        with fresh.open("w") as file:
-            file.write(f"{number}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self.folder / CURRENT)
-
-    @contextmanager
-    def _locked(self, *, wait: bool = True) -> Iterator[bool]:
-        """The lock of whoever makes or removes generations; whether it was got."""
-        descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            try:
-                _lock_file(descriptor, wait=wait)
-            except OSError:
-                if wait:
-                    raise
-                yield False
-                return
-            yield True
-        finally:
-            os.close(descriptor)
-
-    def _remove_left(self) -> None:
-        """Remove what a killed rewrite left, unless one is running."""
-        with self._locked(wait=False) as got:
+    def _remove_left(self, redaction: Iterable[str]) -> None:
+        """Remove what a killed process left, unless one is at work, or this one would go on with it."""
+        with self._current.locked(wait=False) as got:
             if got:
-                current = str(self._read_current())
-                for entry in self.folder.iterdir():
-                    if entry.is_dir() and _GENERATION.fullmatch(entry.name) and entry.name != current:
-                        shutil.rmtree(entry)
+                rules = self._merged(redaction)
+                for folder in self._current.others():
+                    origin = self._origin_of(folder)
+                    wanted = origin is not None and (origin.number, origin.rules) == (self.number, rules)
+                    if not wanted or rules == self.redaction:
+                        shutil.rmtree(folder)
+
+    def _merged(self, redaction: Iterable[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.redaction, *redaction)))
+
+    def _origin_of(self, folder: Path) -> Origin | None:
+        """What a generation that is not in use is made from; None when it cannot be gone on with."""
+        if not (folder / DATA_FILE).is_file():
+            return None
+        try:
+            environment = open_environment(folder, (META,), map_size=self._map_size)
+        except StoreError:
+            return None
+        try:
+            with environment.read() as txn:
+                return read_origin(txn)
+        except StoreError:
+            return None
+        finally:
+            environment.close()
 
     def replace(
         self,
         redaction: Iterable[str],
         finish: Callable[[Txn, Txn], None],
         fill: Callable[[Environment], None] | None = None,
-    ) -> bool:
-        """Make the next generation, switch to it and remove the one in use; whether it was needed.
+        kind: str = "",
+    ) -> Origin:
+        """Make the next generation, switch to it and remove the one in use; how far the work had come.
 
         `fill` may write most of the new one while others go on using the old one. `finish(old, new)` brings
-        it up to date under the old one's write lock, so that nothing comes between it and the switch. Killed
-        at any point before, the old generation stays in use and the next open removes what there is of the
-        new one. It is not needed when another process did it while this one waited for its turn.
+        it up to date under the old one's write lock, so that nothing comes between it and the switch. Both
+        begin by `read_origin`, and note there what they have done (`write_origin`). Killed at any point, the
+        old generation stays in use, and a later call for the same rules and `kind` goes on with the new one;
+        after an error nothing of it is left. What another process did meanwhile is not done again.
         """
         rules, before = tuple(redaction), self.number
-        with self._locked():
-            if self.number != before and set(rules) <= set(self.redaction):
+        with self._current.locked():
+            origin = Origin(before, self._merged(rules), kind)
+            if self.number != before and (made := self.origin) is not None and origin.same_work(made):
                 self._known |= frozenset(rules)
-                return False
-            old, number = self._number, self._number + 1
-            shutil.rmtree(self.folder / str(number), ignore_errors=True)
-            fresh = self._make(number)
-            try:
+                return made
+            origin = Origin(self.number, self._merged(rules), kind)
+            with self._next(origin) as fresh:
                 if fill is not None:
                     fill(fresh)
                 with self.write() as left:
                     with fresh.write() as txn:
                         finish(left, txn)
-                        write_redaction(txn, (*read_redaction(left), *rules))
+                        write_redaction(txn, origin.rules)
+                        made = read_origin(txn) or origin
                     fresh.sync()
-                    self._write_current(number)
+                    self._current.write(origin.number + 1)
                 self._known |= frozenset(rules)
+        return made
+
+    @contextmanager
+    def _next(self, origin: Origin) -> Iterator[Environment]:
+        """The next generation, as far as it had come; at the end whichever is not in use then is removed."""
+        old, number = origin.number, origin.number + 1
+        folder = self.folder / str(number)
+        if folder.exists() and not origin.same_work(self._origin_of(folder)):
+            shutil.rmtree(folder)
+        fresh = self._make(number)
+        try:
+            with fresh.write() as txn:
+                if read_origin(txn) is None:
+                    write_origin(txn, origin)
+            yield fresh
+            self._settle()
+        except Exception:
+            fresh.close()
+            self._remove(old, number)
+            raise
+        except BaseException:  # interrupted: it can be gone on with
+            fresh.close()
+            raise
+        fresh.close()
+        self._remove(old, number)
+
+    def _remove(self, *numbers: int) -> None:
+        """Remove those of some generations that are not in use."""
+        for number in {*numbers} - {self._current.read()}:
+            shutil.rmtree(self.folder / str(number))
+
+    def compact(self) -> tuple[int, int]:
+        """Copy the generation in use without its freed pages, and remove it; bytes before and after.
+
+        The copy is made while others go on; when something was written meanwhile it is made again, the last
+        time with writers waiting. Raises `StoreError`; then the generation stays in use.
+        """
+        with self._current.locked():
+            before, old = self.size(), self.number
+            folder = self.folder / str(old + 1)
+            try:
+                for attempt in range(_COPIES):
+                    shutil.rmtree(folder, ignore_errors=True)
+                    folder.mkdir()
+                    waiting = attempt == _COPIES - 1
+                    copied = -1 if waiting else self._copied(folder)
+                    with self.write() as txn:
+                        assert isinstance(txn, LmdbTxn)
+                        if waiting:
+                            self._copied(folder)
+                        if waiting or txn.number == copied + 1:
+                            self._current.write(old + 1)
+                            break
                 self._settle()
             finally:
-                fresh.close()
-                # Whichever is not in use now; the error, if there is one, goes on.
-                shutil.rmtree(self.folder / str(old if self._number == number else number))
-        return True
+                self._remove(old, old + 1)
+        return before, self.size()
 
+    def _copied(self, folder: Path) -> int:
+        environment = self._settle()
+        assert environment is not None
+        return environment.copy(folder)
 
-def read_redaction(txn: Txn) -> tuple[str, ...]:
-    """The list of redaction rules of a generation."""
-    value = txn.get(META, REDACTION_KEY)
-    return tuple(json.loads(value)) if value else ()
-
-
-def write_redaction(txn: Txn, rules: Iterable[str]) -> None:
-    """Add rules to the list of a generation, in order; it only grows."""
-    merged = dict.fromkeys((*read_redaction(txn), *rules))
-    txn.put(META, REDACTION_KEY, json.dumps(list(merged)).encode())
+    @property
+    def origin(self) -> Origin | None:
+        """What the generation in use was rewritten from; None when it was not."""
+        with self.read() as txn:
+            return read_origin(txn)

@@ -93,6 +93,21 @@ def quarantine(txn: Txn, settings: bytes, seq: bytes) -> None:
     add_count(txn, _QUARANTINED + settings, 1)
 
 
+def quarantined(txn: Txn, settings: bytes) -> list[bytes]:
+    """The seq of every recording that cannot be keyed under these settings."""
+    if not covered(txn, settings)[1]:
+        return []
+    entries = txn.scan(_NORMALISED, settings)
+    return [key[_SETTINGS:] for key, value in entries if not value and len(key) == _SETTINGS + _SEQ]
+
+
+def entries(txn: Txn, settings: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """(fingerprint, seq, cassette id) of every recording that can be found by its fingerprint."""
+    for key, cassette_id in txn.scan(_NORMALISED, settings):
+        if len(key) == _SETTINGS + _DIGEST + _SEQ:
+            yield key[_SETTINGS:-_SEQ], key[-_SEQ:], cassette_id
+
+
 def remove(txn: Txn, settings: bytes, seq: bytes) -> None:
     """Take a recording out, and the links that only it had."""
     value = txn.get(_NORMALISED, settings + seq)

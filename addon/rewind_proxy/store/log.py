@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rewind_proxy.errors import CorruptRecordError, StoreError
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.records import Record, RunRecord, StepRecord
+from rewind_proxy.store.rewrite_log import Transform, rewrite_log
 from rewind_proxy.store.transaction import Txn
 
 TABLES = ("runs", "steps", "pending", "candidates")
@@ -150,28 +151,23 @@ class Log:
         run: Callable[[RunRecord], RunRecord],
         step: Callable[[StepRecord], StepRecord],
         redaction: Iterable[str],
+        progress: Callable[[int, int], None] | None = None,
     ) -> tuple[str, ...]:
         """Write everything re-redacted into a new generation and switch to it; delete the old one.
 
         What does not parse cannot be redacted and is left out: that is what is returned, in words. Pending
-        requests and candidates are not copied. Raises `StoreError`; then the old generation is in use.
+        requests and candidates are not copied. Other processes may go on meanwhile. Killed, the next call for
+        the same rules goes on where it stopped. Raises `StoreError`; then the old generation is in use.
         """
-        dropped: list[str] = []
+        tables: dict[str, Transform] = {
+            _RUNS: lambda key, value: run(_parse(RunRecord, value, f"run {key.decode()}")).to_json(),
+            _STEPS: lambda key, value: step(_parse(StepRecord, value, _step_name(key))).to_json(),
+        }
+        return rewrite_log(self._place, tables, redaction, progress)
 
-        def copy(source: Txn, target: Txn) -> None:
-            for key, value in source.scan(_RUNS, b""):
-                try:
-                    _put_run(target, run(_parse(RunRecord, value, f"run {key.decode()}")))
-                except CorruptRecordError as error:
-                    dropped.append(str(error))
-            for key, value in source.scan(_STEPS, b""):
-                try:
-                    _put_step(target, step(_parse(StepRecord, value, _step_name(key))))
-                except CorruptRecordError as error:
-                    dropped.append(str(error))
-
-        self._place.replace(redaction, copy)
-        return tuple(dropped)
+    def compact(self) -> tuple[int, int]:
+        """As `Store.compact`."""
+        return self._place.compact()
 
 
 def _put_run(txn: Txn, run: RunRecord) -> None:

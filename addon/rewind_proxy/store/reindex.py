@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.recordings import RecordReader
 from rewind_proxy.store.records import CassetteRecord
 from rewind_proxy.store.transaction import MemoryTxn, Txn
+
+_logger = logging.getLogger(__name__)
 
 _BATCH = 32
 
@@ -65,7 +68,11 @@ def _keyed(
             body = recordings.read_body(txn, record)
     except CorruptRecordError:
         return key, None, None  # quarantined, and so counted
-    return key, record, compute(record, body)
+    try:
+        return key, record, compute(record, body)
+    except Exception:  # a fault of ours with this one request must not cost all the others
+        _logger.exception("rewind: cassette %s cannot be keyed; it will not be matched", record.id)
+        return key, record, None
 
 
 def _enter(

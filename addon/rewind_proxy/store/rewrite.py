@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import cast
 
-from rewind_proxy.canonical.model import JsonValue
+from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.errors import CorruptRecordError
 from rewind_proxy.store import recordings, structure
 from rewind_proxy.store.environment import Environment
 from rewind_proxy.store.generations import Generations
-from rewind_proxy.store.recordings import Draft, RecordReader
+from rewind_proxy.store.origin import read_origin, write_origin
+from rewind_proxy.store.recordings import Answer, Draft, RecordReader
 from rewind_proxy.store.records import CassetteRecord
 from rewind_proxy.store.transaction import Txn
 
 _BATCH = 32
 _ALIASES = "aliases"
+_KIND, _KIND_WITH_ANSWERS = "redaction", "redaction with answers"
+
+AnswerTransform = Callable[[CassetteRecord, Answer], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,92 +34,106 @@ class RewriteReport:
     """Why each that could not be read, and so not be redacted, is not in the new one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """How what is stored is redacted: a body, one text, and an answer where answers are."""
+
+    body: Callable[[JsonValue], JsonValue]
+    text: Callable[[str], str]
+    answer: AnswerTransform | None = None
+
+
 class _Copy:
-    """Copies recordings from one generation to the next."""
+    """Copies recordings from one generation to the next, from where the copy had come to."""
 
     def __init__(
-        self,
-        place: Generations,
-        transform: Callable[[JsonValue], JsonValue],
-        text: Callable[[str], str],
-        progress: Callable[[int, int], None] | None,
+        self, place: Generations, redaction: Redaction, progress: Callable[[int, int], None] | None
     ) -> None:
         self._place = place
-        self._transform = transform
-        self._text = text
+        self._redaction = redaction
         self._progress = progress
         self._reader = RecordReader()
-        self._last = b""
-        self.rewritten = 0
-        self.dropped: list[str] = []
 
     def fill(self, target: Environment) -> None:
         """Copy in small transactions, until there is nothing new to copy."""
-        while True:
-            with self._place.read() as source:
-                total = recordings.count(source)
-                keys = list(islice(recordings.in_order(source, self._last), _BATCH))
-                with target.write() as txn:
-                    self._copy(source, txn, keys)
-            if not keys:
-                return
-            if self._progress is not None:
-                self._progress(min(self.rewritten + len(self.dropped), total), total)
+        more = True
+        while more:
+            with self._place.read() as source, target.write() as txn:
+                more = self._copy(source, txn, _BATCH)
+                done, total = recordings.count(txn) + _dropped(txn), recordings.count(source)
+            if more and self._progress is not None:
+                self._progress(min(done, total), total)
 
     def finish(self, source: Txn, target: Txn) -> None:
         """Bring the copy up to date; nobody can write to the source any more."""
-        self._copy(source, target, list(recordings.in_order(source, self._last)))
+        self._copy(source, target, None)
         for key in list(recordings.in_order(target)):
             if not recordings.exists(source, key):
                 recordings.remove(target, self._reader.read(target, key))
-                self.rewritten -= 1
         for name, value in source.scan(_ALIASES, b""):
             target.put(_ALIASES, name, value)
         recordings.copy_seq(source, target)
 
-    def _copy(self, source: Txn, target: Txn, keys: Iterable[bytes]) -> None:
+    def _copy(self, source: Txn, target: Txn, limit: int | None) -> bool:
+        """Copy what comes next, and note in the same transaction how far that is; whether there was any."""
+        origin = read_origin(target)
+        assert origin is not None
+        keys = list(islice(recordings.in_order(source, bytes.fromhex(origin.last)), limit))
+        if not keys:
+            return False
+        dropped = [*origin.dropped, *self._copied(source, target, keys)]
+        write_origin(target, replace(origin, last=keys[-1].hex(), dropped=tuple(dropped)))
+        return True
+
+    def _copied(self, source: Txn, target: Txn, keys: Iterable[bytes]) -> Iterable[str]:
+        """Why each of the recordings that were not copied could not be read."""
         for key in keys:
-            self._last = key
             try:
                 record = self._reader.read(source, key)
                 body, answer = recordings.read_body(source, record), recordings.read_answer(source, record)
             except CorruptRecordError as error:
-                self.dropped.append(str(error))
+                yield str(error)
                 continue
-            plan = None if body is None else structure.plan(self._transform(body))
-            recordings.write(target, redacted(record, self._text), Draft(plan, answer.body, answer.chunks))
-            self.rewritten += 1
+            if self._redaction.answer is not None:
+                answer = self._redaction.answer(record, answer)
+            plan = None if body is None else structure.plan(self._redaction.body(body))
+            recordings.write(target, self._redacted(record, answer), Draft(plan, answer.body, answer.chunks))
+
+    def _redacted(self, record: CassetteRecord, answer: Answer) -> CassetteRecord:
+        """A record whose request is redacted. Parameters are a small body: some go by their name."""
+        request, text = record.request, self._redaction.text
+        params = self._redaction.body(cast("JsonObject", request.params))
+        return record.model_copy(
+            update={
+                "request": request.model_copy(
+                    update={
+                        "path": text(request.path),
+                        "query": tuple((name, text(value)) for name, value in request.query),
+                        "content_type": text(request.content_type),
+                        "user_agent": text(request.user_agent),
+                        "params": params,
+                    }
+                ),
+                "answer_sha256": hashlib.sha256(answer.body).hexdigest(),
+                "answer_length": len(answer.body),
+            }
+        )
 
 
-def redacted(record: CassetteRecord, text: Callable[[str], str]) -> CassetteRecord:
-    """A record whose request went through `text`, string by string."""
-    request = record.request
-    return record.model_copy(
-        update={
-            "request": request.model_copy(
-                update={
-                    "path": text(request.path),
-                    "query": tuple((name, text(value)) for name, value in request.query),
-                    "user_agent": text(request.user_agent),
-                    "params": {name: _leaf(value, text) for name, value in request.params.items()},
-                }
-            )
-        }
-    )
-
-
-def _leaf(value: Any, text: Callable[[str], str]) -> Any:  # `params` is Any in its record
-    return text(value) if isinstance(value, str) else value
+def _dropped(txn: Txn) -> int:
+    origin = read_origin(txn)
+    return 0 if origin is None else len(origin.dropped)
 
 
 def rewrite(
     place: Generations,
-    transform: Callable[[JsonValue], JsonValue],
-    redaction: Iterable[str],
-    text: Callable[[str], str],
+    redaction: Redaction,
+    rules: Iterable[str],
     progress: Callable[[int, int], None] | None,
 ) -> RewriteReport:
     """See `Store.rewrite`."""
-    copy = _Copy(place, transform, text, progress)
-    place.replace(redaction, copy.finish, copy.fill)
-    return RewriteReport(copy.rewritten, tuple(copy.dropped))
+    copy = _Copy(place, redaction, progress)
+    kind = _KIND if redaction.answer is None else _KIND_WITH_ANSWERS
+    made = place.replace(rules, copy.finish, copy.fill, kind)
+    with place.read() as txn:
+        return RewriteReport(recordings.count(txn), made.dropped)

@@ -60,6 +60,11 @@ class LmdbTxn:
         self._raw = raw
         self._tables = tables
 
+    @property
+    def number(self) -> int:
+        """One more than the last that was committed, when it is for writing."""
+        return self._raw.id()
+
     def get(self, table: str, key: bytes) -> bytes | None:
         return self._raw.get(key, db=self._tables[table])
 

@@ -1,0 +1,38 @@
+"""Scrubbing takes time in proportion to the text, also on text made to hurt it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from rewind_proxy.canonical.model import MatchSettings
+from rewind_proxy.canonical.roots import discover, find_roots
+from rewind_proxy.canonical.scrub import Scrubber
+
+# What makes each rule start again and again: the beginnings of its matches without their ends.
+HOSTILE = (
+    "=/home/a /home/a\t/root / \\ - a1b2 -1234-1234- 2026-11-30\t2026-11- 12:30: Mon\tNov\t January\t1 today\t "
+    "date:\t /.claude /a/.claude <cwd>/a cwd:/a working\tdirectory\t /tmp/ \t/tmp/run-8f3a/ =/tmp/a1b2c3 "
+    "C:\\Users\\a\\ 12\t 1.1.1 duration\t PID\t agentId:\ta Chunk\tID:\t tasks/ ⟨ -home-a-app ( 1 1T1 ```\n"
+).split(" ")
+SIZE = 100_000
+
+
+def seconds(unit: str, size: int) -> float:
+    """Best of three times to scrub a text of that size made of one unit."""
+    text = (unit.replace("\t", " ") * (size // len(unit) + 1))[:size]
+    best = float("inf")
+    for _ in range(3):
+        scrubber = Scrubber(MatchSettings(paths="all"))
+        start = time.perf_counter()
+        scrubber.leaf(text, "text", "tool_result", find_roots([discover(text)]))
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_twice_the_text_takes_twice_the_time(unit: str) -> None:
+    """Four times the text takes no more than some seven times the time: a square would take sixteen."""
+    small = seconds(unit, SIZE)
+    assert seconds(unit, 4 * SIZE) <= 7 * small + 0.05

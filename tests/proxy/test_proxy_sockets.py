@@ -1,0 +1,137 @@
+"""WebSockets: model sockets fall back to POST, other sockets pass in live modes and are refused in replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proxy.calls import CHAT, OPENAI, new_prompt
+from proxy.conftest import CONTROL, Stage, tell
+from proxy.looking import steps_of
+from rewind_proxy.cli.provider import Exchange
+from support.client import tunnel
+from support.proxies import Proxy, proxy
+
+UPGRADE = (
+    b"GET %s HTTP/1.1\r\nHost: api.openai.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nx-rewind-session: %s\r\n\r\n"
+)
+SWITCHED = (
+    b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+)
+CLIENT_SAYS = b"\x81\x82\x00\x00\x00\x00hi"
+SERVER_SAYS = b"\x81\x02hi"
+"""RFC 6455: one text frame, from the client masked (with zeros)."""
+MODEL_SOCKETS = ["/v1/responses", "/backend-api/codex/responses"]
+
+
+def speaks(exchange: Exchange) -> None:
+    """Upgrade, and answer the first frame."""
+    exchange.raw(SWITCHED)
+    connection = exchange._connection.connection
+    if connection.recv(100)[-2:] == b"hi":
+        exchange.raw(SERVER_SAYS)
+    exchange.stall()
+
+
+@pytest.fixture(scope="module")
+def _switchable(
+    tmp_path_factory: pytest.TempPathFactory, _the_stage: Stage, confdir: Path
+) -> Iterator[Proxy]:
+    folder = tmp_path_factory.mktemp("sockets")
+    with proxy(folder, confdir, provider=_the_stage.provider, options=CONTROL) as running:
+        yield running
+
+
+@pytest.fixture
+def switchable(_switchable: Proxy, stage: Stage) -> Proxy:
+    """A proxy whose mode the tests change; its provider speaks on sockets."""
+    stage.behaviour = speaks
+    return _switchable
+
+
+def upgrade(running: Proxy, path: str, session: str) -> tuple[bytes, bytes]:
+    """Ask for a WebSocket: the head of the answer, and what comes after a frame of ours."""
+    _, raw = tunnel(running, OPENAI, 443)
+    with raw, running.trust().wrap_socket(raw, server_hostname=OPENAI) as connection:
+        connection.sendall(UPGRADE % (path.encode(), session.encode()))
+        got = b""
+        while b"\r\n\r\n" not in got:
+            got += connection.recv(1 << 16)
+        head, _, rest = got.partition(b"\r\n\r\n")
+        if b" 101 " in head:
+            connection.sendall(CLIENT_SAYS)
+            rest = connection.recv(100)
+        return head, rest
+
+
+@pytest.mark.parametrize("mode", ["auto", "record", "replay"])
+@pytest.mark.parametrize("path", MODEL_SOCKETS)
+def test_a_model_socket_is_sent_back_to_post(switchable: Proxy, stage: Stage, mode: str, path: str) -> None:
+    """426 at once: the client falls back to POST within the same turn; the provider hears nothing."""
+    assert tell(switchable, "set", "rewind_mode", mode).status == 200
+    heard, session = len(stage.provider.requests), new_prompt()
+    head, body = upgrade(switchable, path, session)
+    assert head.startswith(b"HTTP/1.1 426 ")
+    assert b"send the request by POST instead" in body
+    assert len(stage.provider.requests) == heard
+    [step] = steps_of(switchable.store, session)
+    assert (step.cls, step.tier, step.status) == ("socket", "miss", 426)
+
+
+@pytest.mark.parametrize("path", MODEL_SOCKETS)
+def test_passthrough_lets_a_model_socket_pass(switchable: Proxy, path: str) -> None:
+    """Frames go both ways; the answer to the upgrade is the provider's, and says that it passed."""
+    tell(switchable, "set", "rewind_mode", "passthrough")
+    head, frame = upgrade(switchable, path, new_prompt())
+    assert head.startswith(b"HTTP/1.1 101 ")
+    assert b"x-rewind: passed" in head
+    assert frame == SERVER_SAYS
+
+
+@pytest.mark.parametrize("mode", ["auto", "record", "passthrough"])
+def test_other_sockets_pass_in_live_modes(switchable: Proxy, stage: Stage, mode: str) -> None:
+    """A realtime socket is not ours to keep, and not ours to break."""
+    tell(switchable, "set", "rewind_mode", mode)
+    session = new_prompt()
+    head, frame = upgrade(switchable, "/v1/realtime?model=m1", session)
+    assert (head[:13], frame) == (b"HTTP/1.1 101 ", SERVER_SAYS)
+    assert not any(name.startswith("x-rewind") for name, _ in stage.provider.requests[-1].headers)
+    [step] = steps_of(switchable.store, session)
+    assert (step.cls, step.tier, step.status) == ("socket", "passed", 101)
+
+
+def test_other_sockets_are_refused_in_replay(switchable: Proxy, stage: Stage) -> None:
+    """A realtime socket has no recording: 400, in the provider's error JSON."""
+    tell(switchable, "set", "rewind_mode", "replay")
+    heard = len(stage.provider.requests)
+    head, body = upgrade(switchable, "/v1/realtime?model=m1", new_prompt())
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"rewind: no recording. This WebSocket cannot be replayed" in body
+    assert len(stage.provider.requests) == heard
+
+
+def test_after_a_426_the_connection_still_works(live: Proxy) -> None:
+    """The client may send its POST on the connection that it asked for a socket on."""
+    _, raw = tunnel(live, OPENAI, 443)
+    with raw, live.trust().wrap_socket(raw, server_hostname=OPENAI) as connection:
+        connection.sendall(UPGRADE % (b"/v1/responses", b"s"))
+        while b"}}" not in connection.recv(1 << 16):
+            pass
+        body = b'{"model":"m1","input":"%s"}' % new_prompt().encode()
+        head = b"POST /v1/responses HTTP/1.1\r\nHost: api.openai.com\r\nContent-Length: %d\r\n\r\n"
+        connection.sendall(head % len(body) + body)
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_426_is_no_refusal(live: Proxy, offline: Proxy) -> None:
+    """`CHAT` over the same proxies goes on as if nobody had asked for a socket."""
+    prompt, session = new_prompt(), new_prompt()
+    upgrade(live, "/v1/responses", session)
+    got = CHAT.once(live, prompt, headers={"x-rewind-session": session})
+    steps = steps_of(live.store, session, 2)
+    assert [step.cls for step in steps] == ["socket", "model"]
+    assert got.headers["x-rewind"] == "recording"
