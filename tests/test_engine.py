@@ -131,6 +131,34 @@ def test_scrub_rules_are_named_on_the_hit(desk: Desk) -> None:
     assert found.note == "scrubbed RS101"
 
 
+def test_an_answer_names_the_live_folder(desk: Desk) -> None:
+    """On a normalised hit elsewhere the answer has the live folder in it, and the note counts what was put back."""
+
+    def asked(folder: str) -> RawRequest:
+        return desk.request(chat(f"<cwd>{folder}</cwd> where am I?"))
+
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "In /home/a/app/src."}}]}
+    desk.record(asked("/home/a/app"), json.dumps(answer).encode())
+    moved, here = desk.decide(asked("/builds/7/app")), desk.decide(asked("/home/a/app"))
+    assert isinstance(moved, Replay)
+    assert isinstance(here, Replay)
+    assert json.loads(moved.answer.body)["choices"][0]["message"]["content"] == "In /builds/7/app/src."
+    assert moved.note == "scrubbed RS105; re-based 1"
+    assert json.loads(here.answer.body) == answer
+
+
+def test_rebase_off_serves_the_recorded_bytes(tmp_path: Path) -> None:
+    """With `rebase = false` the recorded bytes are served as they are."""
+    desk = Desk(tmp_path, rebase=False)
+    desk.record(
+        desk.request(chat("<cwd>/home/a/app</cwd>")), b'{"choices":[{"message":{"content":"/home/a/app"}}]}'
+    )
+    moved = desk.decide(desk.request(chat("<cwd>/builds/7/app</cwd>")))
+    assert isinstance(moved, Replay)
+    assert b"/home/a/app" in moved.answer.body
+    desk.store.close()
+
+
 def test_match_exact_switches_the_normalised_tier_off(tmp_path: Path) -> None:
     """With `match = exact` another model is a miss."""
     desk = Desk(tmp_path, match="exact")

@@ -9,15 +9,18 @@ passthrough   forward, log only   forward, log only
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from rewind_proxy.canonical.cache import TextCache
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import EndpointClass, JsonValue, Mode, Tier
+from rewind_proxy.canonical.scrub import Slot
 from rewind_proxy.errors import RewindError
 from rewind_proxy.matching.choice import Memory, choose, ignored_differences
 from rewind_proxy.matching.miss import Miss, explain_miss, unusable
 from rewind_proxy.matching.reading import RawRequest, Reading, RequestReader
+from rewind_proxy.matching.rebase import Rebased, rebase, replacements
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import Answer, Store
 from rewind_proxy.store.records import CassetteRecord, RunRecord
@@ -110,6 +113,8 @@ class Engine:
         self.settings = settings
         self.reader = reader
         self.store = store
+        self._slots: TextCache[int, tuple[Slot, ...]] = TextCache()
+        """Slots of recorded requests, which are not stored, by `seq`."""
 
     def decide(self, request: RawRequest, host: Host, step: Step, *, mode: Mode) -> Decision:
         """What happens to a request. Raises what the store raises: the caller is the fail-closed boundary."""
@@ -162,27 +167,43 @@ class Engine:
             if isinstance(chosen, str):
                 why = unusable(chosen, candidates, reading)
                 continue
-            note = self._note(tier, chosen, reading)
-            return Replay(
-                reading,
-                step,
-                tier,
-                chosen,
-                self.store.answer(chosen),
-                note,
-                (
-                    ("x-rewind", "replayed"),
-                    ("x-rewind-tier", tier),
-                    ("x-rewind-cassette", chosen.id),
-                    *_step_headers(step, reading),
-                    *((("x-rewind-note", note),) if note else ()),
-                ),
-            )
+            return self._replay(tier, chosen, reading, step)
         return why
 
-    def _note(self, tier: Tier, cassette: CassetteRecord, reading: Reading) -> str:
+    def _replay(self, tier: Tier, chosen: CassetteRecord, reading: Reading, step: Step) -> Replay:
+        answer = self.store.answer(chosen)
+        notes = self._notes(tier, chosen, reading)
+        if tier == "normalised" and self.settings.rebase:
+            rebased = self._rebased(chosen, answer, reading)
+            if rebased.count:
+                notes.append(f"re-based {rebased.count}")
+            answer = replace(answer, body=rebased.body)
+        note = header_safe("; ".join(notes))
+        headers = (
+            ("x-rewind", "replayed"),
+            ("x-rewind-tier", tier),
+            ("x-rewind-cassette", chosen.id),
+            *_step_headers(step, reading),
+            *((("x-rewind-note", note),) if note else ()),
+        )
+        return Replay(reading, step, tier, chosen, answer, note, headers)
+
+    def _rebased(self, cassette: CassetteRecord, answer: Answer, reading: Reading) -> Rebased:
+        """The recorded answer with the folders, ids and times of the live request (DESIGN §8)."""
+        same = cassette.request.slots_digest == reading.record.slots_digest
+        if same or reading.normalised is None:
+            return Rebased(answer.body, 0)
+        slots = self._slots.get(cassette.seq)
+        if slots is None:
+            stored = self.reader.read_stored(cassette, self.store.request_body(cassette))
+            slots = stored.normalised.slots if stored.normalised else ()
+            self._slots.put(cassette.seq, slots, sum(len(slot.value) + 100 for slot in slots))
+        values = replacements(slots, reading.normalised.slots)
+        return rebase(answer.body, cassette.request.wire, cassette.request.form, values)
+
+    def _notes(self, tier: Tier, cassette: CassetteRecord, reading: Reading) -> list[str]:
         if tier == "exact" or reading.normalised is None:
-            return ""
+            return []
         notes = [
             f"{name} {_plain(recorded)}->{_plain(live)}"
             for name, recorded, live in ignored_differences(cassette.request, reading.record)
@@ -192,7 +213,7 @@ class Engine:
             notes.append("scrubbed " + " ".join(reading.normalised.rules))
         if self.settings.tail_n:
             notes.append(f"tail_n={self.settings.tail_n}")
-        return header_safe("; ".join(notes))
+        return notes
 
     def _side(self, reading: Reading, step: Step, mode: Mode) -> Decision:
         if mode != "replay":

@@ -41,6 +41,8 @@ class Choice:
     parts: tuple[JsonObject, ...] = ()
     finish: Finish | None = None
     stop_sequence: str | None = None
+    own: JsonObject = field(default_factory=dict)
+    """What only the wire of the recording says of this choice (`logprobs`, `safetyRatings` …)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,10 @@ class CanonicalAnswer:
     id: str = ""
     created: int = 0
     """Seconds since the epoch; 0 where the wire does not say."""
+    own: JsonObject = field(default_factory=dict)
+    """What only the wire of the recording says of the whole (`system_fingerprint`, `promptFeedback` …)."""
+    wire: Wire | None = None
+    """The wire of the recording: only there are `own` and parts' members without a neutral name understood."""
     wire: Wire | None = field(default=None, compare=False)
     """The wire it was read from; None where it was written by hand."""
     own: JsonObject = field(default_factory=dict, compare=False)
@@ -69,6 +75,8 @@ class Asked:
     """As asked; used where the recording names none."""
     include_usage: bool = True
     """Chat Completions streams carry usage only when `stream_options.include_usage` asks for it."""
+    wrapped: bool = False
+    """Gemini's Code Assist (`/v1internal:…`) puts each answer into a `response`."""
     custom_tools: frozenset[str] = frozenset()
     """Names of the tools offered that take free text (Responses): a function call of one, as a wire without
     them has it (`{"input": …}`), becomes a custom call again."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import NoReturn, cast
 
 import rfc8785
@@ -22,6 +23,8 @@ TEXT_TAG = "⟨text⟩"
 MAX_DEPTH = 400
 _MAX_SAFE = 2**53 - 1
 _INFINITE = float("inf")
+_CONTAINERS = (dict, list)
+_SAID_ALIKE = (str, bool)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _encode = json.JSONEncoder(
@@ -60,9 +63,33 @@ def _members(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     return members
 
 
+def _plain_members(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
+    """As `_members`, of a text that holds no tag of ours."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise OpaqueBodyError("a member is repeated")
+    return members
+
+
 _decoder = json.JSONDecoder(
     object_pairs_hook=_members, parse_int=_integer, parse_float=_float, parse_constant=_number
 )
+_untagged_decoder = json.JSONDecoder(
+    object_pairs_hook=_plain_members, parse_int=_integer, parse_float=_float, parse_constant=_number
+)
+
+
+def _decoder_for(text: str) -> json.JSONDecoder:
+    # A tag can only be there where its bracket is, as itself or escaped (`\\u27e8`).
+    return _decoder if "⟨" in text or "\\u27" in text else _untagged_decoder
+
+
+def scanner(text: str) -> Callable[[str, int], tuple[JsonValue, int]]:
+    """What reads one value of `text` at a place, and says where it ends; see `parse` for what it raises.
+
+    Nesting is another matter: `check_depth`.
+    """
+    return cast("Callable[[str, int], tuple[JsonValue, int]]", _decoder_for(text).scan_once)
 
 
 def parse(body: bytes | str) -> JsonValue:
@@ -73,26 +100,33 @@ def parse(body: bytes | str) -> JsonValue:
     """
     try:
         text = body.decode("utf-8-sig") if isinstance(body, bytes) else body
-        value = cast("JsonValue", _decoder.decode(text))
+        value = cast("JsonValue", _decoder_for(text).decode(text))
     except OpaqueBodyError:
         raise
     except RecursionError:
         raise OpaqueBodyError("nested too deeply") from None
     except ValueError as error:  # JSONDecodeError and UnicodeDecodeError; their text quotes the body
         raise OpaqueBodyError(f"not JSON ({type(error).__name__})") from None
-    _check_depth(value)
+    check_depth(value, text, 0, len(text))
     return value
 
 
-def _check_depth(value: JsonValue) -> None:
+def check_depth(value: JsonValue, text: str, start: int, end: int, *, above: int = 0) -> None:
+    """Raise `OpaqueBodyError` where a value is nested past `MAX_DEPTH`.
+
+    It was read from `text[start:end]`, and `above` containers hold it.
+    """
+    most = MAX_DEPTH - above
+    if end - start < most or text.count("{", start, end) + text.count("[", start, end) < most:
+        return  # there are not even so many that open
     level: list[JsonValue] = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(most):
         level = [
             child
             for node in level
-            if isinstance(node, dict | list)
+            if isinstance(node, _CONTAINERS)
             for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list)
+            if isinstance(child, _CONTAINERS)
         ]
         if not level:
             return
@@ -108,22 +142,19 @@ def _plain(value: JsonValue) -> bool:
     stack: list[JsonValue] = [value]
     while stack:
         node = stack.pop()
-        kind = type(node)
-        if kind is str:
+        if node is None or isinstance(node, _SAID_ALIKE):
             continue
-        if kind is dict:
-            members = cast("JsonObject", node)
-            for name in members:
-                if not name.isascii() and max(name) > "\ud7ff":
-                    return False
-            stack.extend(members.values())
-        elif kind is list:
-            stack.extend(cast("list[JsonValue]", node))
-        elif kind is float:
-            number = cast("float", node)
-            if not 1e-4 <= abs(number) < 1e16 or number.is_integer():
+        if isinstance(node, dict):
+            names = "".join(node)
+            if not names.isascii() and max(names) > "\ud7ff":
                 return False
-        elif kind is int and not -_MAX_SAFE <= cast("int", node) <= _MAX_SAFE:
+            stack.extend([child for child in node.values() if type(child) is not str])
+        elif isinstance(node, list):
+            stack.extend([child for child in node if type(child) is not str])
+        elif isinstance(node, float):
+            if not 1e-4 <= abs(node) < 1e16 or node.is_integer():
+                return False
+        elif not -_MAX_SAFE <= node <= _MAX_SAFE:
             return False
     return True
 

@@ -30,6 +30,7 @@ from rewind_proxy.canonical.model import (
 from rewind_proxy.canonical.redact import Redaction, Redactor, auth_values, strip_query
 from rewind_proxy.canonical.text import whole_characters
 from rewind_proxy.errors import OpaqueBodyError
+from rewind_proxy.matching.rebase_slots import slots_digest
 from rewind_proxy.presets import preset_for
 from rewind_proxy.store.records import CassetteRecord, RequestRecord
 from rewind_proxy.wire import ADAPTERS, Endpoint, Host, HostTable, classify
@@ -192,6 +193,7 @@ class RequestReader:
                 "form": adapter.form(stored, body),
                 "params": scalar_params(canonical.params),
                 "preset": preset.name if preset else "",
+                "slots_digest": slots_digest(normalised.slots),
             }
         )
         return Reading(

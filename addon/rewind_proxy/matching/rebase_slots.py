@@ -6,6 +6,7 @@ placeholders: the k-th `⟨uuid:1⟩` of the one is the k-th of the other. Nothi
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,15 @@ class Replacements:
     def __bool__(self) -> bool:
         """Whether any value differs."""
         return bool(self.uuids or self.times) or any(old != new for old, new in self.roots.items())
+
+
+def slots_digest(slots: Sequence[Slot]) -> str:
+    """Tells whether two requests of one fingerprint have the same values to put back: hex.
+
+    It is kept with a recording, so that a replay at the same place need not read the recorded request again.
+    """
+    values = "\0".join(f"{slot.placeholder}\0{slot.value}" for slot in slots if slot.rule in FAMILY_OF_RULE)
+    return hashlib.sha256(values.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def replacements(recorded: Sequence[Slot], live: Sequence[Slot]) -> Replacements:

@@ -52,6 +52,8 @@ class RequestRecord(Record):
     """Bytes of the decoded body as sent."""
     body_sha256: str = ""
     """Of the decoded body as sent, for an opaque one only; else empty."""
+    slots_digest: str = ""
+    """Tells whether a live request has the same folders, ids and times (`matching.rebase_slots`)."""
     params: dict[str, Any] = Field(default_factory=dict)
     """The scalar canonical parameters (`model`, `temperature`, `max_tokens` …): choice and notes."""
 

@@ -1,58 +1,52 @@
-"""Text as the deltas of a stream carry it: cut into sensible pieces, and joined again."""
+"""A text cut into the pieces in which a model's answer arrives."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterator
 
-_SHORTEST, _LONGEST = 20, 40
-_ZERO_WIDTH_JOINER = "\u200d"
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_LEAST = 20
+_MOST = 40
+_LONGEST_MARKS = 64
+"""So many characters are kept together for a grapheme's sake; a longer pile of marks is cut."""
+_JOINER = "\u200d"
+_MARKS = frozenset({"Mn", "Mc", "Me"})
 
 
-def pieces(text: str) -> list[str]:
-    """`text` in pieces of 20 to 40 characters, cut before white space where there is some.
+def pieces(text: str) -> Iterator[str]:
+    """`text` in pieces of 20 to 40 characters, cut before blanks where there are any; none when it is empty.
 
-    Elsewhere never within what is seen as one character, unless that is longer than a piece.
+    A cut falls inside a grapheme (a letter and its marks, joined emoji, a flag) only where one is absurdly
+    long. Joined, the pieces are `text`. Takes linear time.
     """
-    found: list[str] = []
     start = 0
-    while len(text) - start > _LONGEST:
-        end = _cut(text, start)
-        found.append(text[start:end])
+    while start < len(text):
+        end = _end(text, start)
+        yield text[start:end]
         start = end
-    if start < len(text):
-        found.append(text[start:])
-    return found
 
 
-def _cut(text: str, start: int) -> int:
-    window = range(start + _LONGEST, start + _SHORTEST - 1, -1)
-    for end in window:
-        if text[end].isspace() and not text[end - 1].isspace():
-            return end
-    return next((end for end in window if not _is_continued(text[end - 1], text[end])), start + _LONGEST)
+def _end(text: str, start: int) -> int:
+    most = start + _MOST
+    if most >= len(text):
+        return len(text)
+    for at in range(most, start + _LEAST - 1, -1):
+        if text[at].isspace() and not text[at - 1].isspace():
+            return at
+    end = most
+    while end < len(text) and end < most + _LONGEST_MARKS and _continues(text[end - 1], text[end]):
+        end += 1
+    return end
 
 
-def _is_continued(left: str, right: str) -> bool:
-    """Whether two neighbours belong to one grapheme, in the cases that matter (UAX #29, GB3 to GB13)."""
-    if right.isascii():
-        return left == "\r" and right == "\n"
+def _continues(before: str, character: str) -> bool:
+    """Whether both belong to one grapheme: the rules of UAX #29 that matter, on the safe side."""
     return (
-        left == _ZERO_WIDTH_JOINER
-        or right == _ZERO_WIDTH_JOINER
-        or unicodedata.category(right) in ("Mn", "Me", "Mc")
-        or "\U0001f3fb" <= right <= "\U0001f3ff"  # skin tones
-        or "\U000e0020" <= right <= "\U000e007f"  # tags of flags
-        or ("\U0001f1e6" <= right <= "\U0001f1ff" and "\U0001f1e6" <= left <= "\U0001f1ff")
-        or ("\u1100" <= left <= "\u11ff" and "\u1160" <= right <= "\u11ff")  # Hangul in letters
+        unicodedata.category(character) in _MARKS
+        or _JOINER in (before, character)
+        or "\U0001f3fb" <= character <= "\U0001f3ff"  # tones of skin
+        or "\U000e0020" <= character <= "\U000e007f"  # tags, as in the flags of regions
+        or ("\U0001f1e6" <= character <= "\U0001f1ff" and "\U0001f1e6" <= before <= "\U0001f1ff")
+        or ("\udc00" <= character <= "\udfff" and "\ud800" <= before <= "\udbff")
+        or (before == "\r" and character == "\n")
     )
-
-
-def joined(found: Iterable[str]) -> str:
-    """The text of these pieces; a surrogate pair that was cut in two is one character again."""
-    text = "".join(found)
-    if _SURROGATE.search(text):
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-    return text

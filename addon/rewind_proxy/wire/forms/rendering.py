@@ -1,131 +1,146 @@
-"""What all wires share in rendering a canonical answer: ids, notes, tool arguments, and the bytes."""
+"""What all renderers share: notes of what is lost, ids that are missing, arguments as objects, bytes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import cast
 
-from rewind_proxy.canonical.answer import CanonicalAnswer, Choice, Finish, Rendered
-from rewind_proxy.canonical.jcs import store_dumps
+from rewind_proxy.canonical.answer import CanonicalAnswer, Rendered
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Wire
-from rewind_proxy.wire import answers
 
-JSON = "application/json"
-EVENTS = "text/event-stream; charset=utf-8"
-
-_WORD = re.compile(r"[A-Za-z0-9_.-]{1,40}")
-# What a provider repeats of the request, or says for itself: no part of what the model answered.
-_ECHOES = frozenset(
-    "background billing completed_at conversation instructions max_output_tokens max_tool_calls metadata object "
-    "parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_retention reasoning "
-    "safety_identifier service_tier store temperature text tool_choice tools top_logprobs top_p truncation "
-    "user".split()
-)
+JSON_TYPE = "application/json"
+SSE_TYPE = "text/event-stream; charset=utf-8"
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.>-]+")
+_LONGEST_NOTE = 60
+_INFINITE = (float("inf"), float("-inf"))
 
 
 class Notes:
-    """What a target could not express: short phrases in the order found, each once."""
+    """What the target cannot express: each phrase once, in the order found, safe in a header."""
 
     def __init__(self) -> None:
-        self._found: dict[str, None] = {}
+        self._phrases: dict[str, None] = {}
 
-    def add(self, note: str) -> None:
-        """Note it once."""
-        self._found[note] = None
+    def add(self, *words: str) -> None:
+        """Note one phrase made of these words (names in a recording may be anything)."""
+        phrase = " ".join(filter(None, (_UNSAFE.sub(" ", word).strip() for word in words)))
+        self._phrases.setdefault(phrase[:_LONGEST_NOTE].rstrip() or "opaque")
 
-    def foreign(self, value: JsonValue) -> None:
-        """An opaque value of another wire, by its `type`."""
-        kind = value.get("type") if isinstance(value, dict) else None
-        self.add(kind if isinstance(kind, str) and _WORD.fullmatch(kind) else "unknown part")
+    def members(self, kind: str, part: JsonObject, *known: str) -> None:
+        """Note each member of a part that is not `known`, as `reasoning signature`."""
+        for name in part:
+            if name not in known and name != "type":
+                self.add(kind, name)
 
-    def members(self, names: Iterable[str]) -> None:
-        """Members that only another wire can say."""
-        for name in names:
-            self.add(name if _WORD.fullmatch(name) else "unknown member")
+    def opaque(self, part: JsonObject) -> None:
+        """Note a part that only another wire understands, by its type or its members."""
+        value = part.get("value")
+        if not isinstance(value, dict):
+            self.add("opaque")
+        elif isinstance(kind := value.get("type"), str):
+            self.add(kind)
+        else:
+            for name in value:
+                self.add(name)
 
-    def envelope(self, answer: CanonicalAnswer, target: Wire) -> None:
-        """The members of the answer's own envelope, when the target is another wire."""
-        if answer.wire != target:
-            self.members(name for name in answer.own if name not in _ECHOES)
-
-    def found(self) -> tuple[str, ...]:
-        """All of them."""
-        return tuple(self._found)
-
-
-class Ids:
-    """Ids that the recording has not: derived from the answer's content, so that they are always the same."""
-
-    def __init__(self, answer: CanonicalAnswer) -> None:
-        content: JsonValue = [
-            answer.id,
-            answer.model,
-            answer.created,
-            [[list(choice.parts), choice.finish, choice.stop_sequence] for choice in answer.choices],
-        ]
-        self._seed = hashlib.sha256(store_dumps(content))
-
-    def make(self, prefix: str, *place: int) -> str:
-        """The id for that prefix and place."""
-        digest = self._seed.copy()
-        digest.update(f"{prefix}{place}".encode())
-        return prefix + digest.hexdigest()[:32]
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._phrases)
 
 
-def only_choice(answer: CanonicalAnswer, notes: Notes) -> Choice:
-    """The first choice, for a wire that has one."""
-    if len(answer.choices) > 1:
-        notes.add(f"choices {len(answer.choices)}->1")
-    return answer.choices[0] if answer.choices else Choice()
+def note_own(answer: CanonicalAnswer, wire: Wire, notes: Notes) -> None:
+    """Note what only the recording's wire says of the answer and its choices, when `wire` is another."""
+    if answer.wire == wire:
+        return
+    for own in (answer.own, *(choice.own for choice in answer.choices)):
+        for name in own:
+            notes.add(name)
 
 
-def finish_of(choice: Choice) -> Finish:
-    """How the choice ended; a call that says `stop`, as Gemini's does, waits for its result all the same."""
-    if choice.finish not in (None, "stop"):
-        return choice.finish
-    return "tool_calls" if any(part["type"] == "tool_call" for part in choice.parts) else "stop"
+def derived_id(prefix: str, *content: JsonValue) -> str:
+    """An id the recording does not have: made from what it names, so that it is the same each time."""
+    source = json.dumps(content, sort_keys=True).encode("ascii")
+    return prefix + hashlib.sha256(source).hexdigest()[:24]
 
 
-def arguments_object(text: str) -> JsonObject | None:
-    """The arguments as the object that they spell, or None when they spell none that JSON can say."""
+def answer_id(prefix: str, answer: CanonicalAnswer) -> str:
+    """The id of the answer: the recording's, or one made from the model and the parts."""
+    parts: list[JsonValue] = [list(choice.parts) for choice in answer.choices]
+    return answer.id or derived_id(prefix, answer.model, parts)
+
+
+def source_text(arguments: JsonValue) -> str:
+    """Arguments as the text that a model would have written; a text is that already."""
+    return arguments if isinstance(arguments, str) else dump(arguments)
+
+
+def arguments_object(part: JsonObject, notes: Notes) -> JsonObject:
+    """The arguments of a tool call for a wire where they are an object.
+
+    No text is `{}`. The input of a custom tool, and a text that is no JSON object, become `{"input": text}`,
+    which is noted.
+    """
+    text = source_text(part.get("arguments"))
+    if part.get("call_type") == "custom":
+        notes.add("custom tool call")
+        return {"input": text}
     if not text.strip():
         return {}
-    value = answers.load_object(text)
-    if value is not None:
-        try:
-            json.dumps(value, allow_nan=False)
-        except (ValueError, RecursionError):  # NaN, 1E400: Python reads what JSON cannot say
-            return None
+    try:
+        value = cast("JsonValue", json.loads(text, parse_constant=_refuse, parse_float=_finite))
+    except (ValueError, RecursionError):  # the model wrote no JSON, or none that can be written again
+        value = None
+    if isinstance(value, dict):
+        return value
+    notes.add("arguments as text")
+    return {"input": text}
+
+
+def _refuse(token: str) -> JsonValue:
+    raise ValueError(f"{token} is no JSON")
+
+
+def _finite(token: str) -> float:
+    value = float(token)
+    if value in _INFINITE:
+        raise ValueError(f"{token} is past every float")
     return value
 
 
-def text_of(value: JsonValue) -> str:
-    """A member that should be a string."""
-    return value if isinstance(value, str) else ""
+def rejoined(text: str) -> str:
+    """`text` with the two halves of a character that came in two pieces as that character again."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-def encode(value: JsonValue) -> bytes:
-    """JSON as the providers write it: UTF-8, and escapes where a text holds half a surrogate pair."""
+def joined(texts: Iterable[str]) -> str:
+    """The text that arrived in pieces. An escape of half a character in each of two pieces is one."""
+    text = "".join(texts)
+    return text if text.isascii() else rejoined(text)
+
+
+def dump(value: JsonValue) -> str:
+    """Compact JSON, readable where it can be: members in their order, lone surrogates escaped."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if text.isascii() or _encodes(text) else json.dumps(value, separators=(",", ":"))
+
+
+def _encodes(text: str) -> bool:
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+    return True
 
 
-def whole(value: JsonValue, notes: Notes) -> Rendered:
-    """A body of one JSON document."""
-    body = encode(value)
-    return Rendered(body, JSON, (len(body),), notes.found())
+def whole(value: JsonObject, notes: Notes, content_type: str = JSON_TYPE) -> Rendered:
+    """An answer of one JSON object."""
+    body = dump(value).encode()
+    return Rendered(body, content_type, (len(body),), tuple(notes))
 
 
-def stream(events: Iterable[bytes], notes: Notes) -> Rendered:
-    """A body of server-sent events, one piece each."""
-    sent = list(events)  # rendered before the notes are read
-    return Rendered(b"".join(sent), EVENTS, tuple(len(event) for event in sent), notes.found())
-
-
-def typed_event(event: JsonObject) -> bytes:
-    """An event of a wire that names its type in the `event` line too."""
-    return b"event: %s\ndata: %s\n\n" % (text_of(event["type"]).encode(), encode(event))
+def streamed(chunks: Iterable[bytes], notes: Notes, content_type: str = SSE_TYPE) -> Rendered:
+    """An answer in pieces; `notes` are read after the last."""
+    made = list(chunks)
+    return Rendered(b"".join(made), content_type, tuple(map(len, made)), tuple(notes))

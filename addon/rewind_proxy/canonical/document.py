@@ -1,0 +1,179 @@
+"""A JSON body read with a memory of its longer pieces: the messages and tools that were sent before.
+
+Equal text gives the same `Item`, whatever came in between, so a body reads the same with and without the
+memory; only the time differs. What is odd about a body is left to `jcs.parse` as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from json.decoder import scanstring
+from typing import TypeAlias, cast
+
+from rewind_proxy.canonical import jcs
+from rewind_proxy.canonical.item import Item
+from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.errors import OpaqueBodyError
+
+_CHARACTERS = 4_000_000
+"""Of text that is remembered; what is kept with it takes about four times that in bytes."""
+_SHORTEST = 48
+_LEAD = 120
+_ALIKE = 8
+_ENTRY = 500
+"""What an entry costs beside its text, in characters."""
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_Scan: TypeAlias = Callable[[str, int], tuple[JsonValue, int]]
+_scan_string = cast("Callable[[str, int, bool], tuple[str, int]]", scanstring)
+
+
+class Document:
+    """A body as it was read: its value, and its canonical bytes, put together from those of its pieces."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: JsonValue) -> None:
+        self.value = value
+
+    def canonical(self) -> bytes:
+        """The canonical bytes (RFC 8785), as `jcs.dumps` gives them."""
+        value = self.value
+        if not isinstance(value, dict) or not all(map(str.isascii, value)):
+            return jcs.dumps(value)
+        members = [jcs.dumps(name) + b":" + _canonical(value[name]) for name in sorted(value)]
+        return b"{" + b",".join(members) + b"}"
+
+
+def _canonical(value: JsonValue) -> bytes:
+    if isinstance(value, list) and any(isinstance(item, Item) for item in value):
+        return b"[" + b",".join([canonical_item(item) for item in value]) + b"]"
+    return jcs.dumps(value)
+
+
+def canonical_item(value: JsonValue) -> bytes:
+    """The canonical bytes of a piece of a body."""
+    return (
+        value.recall("canonical", lambda: jcs.dumps(value)) if isinstance(value, Item) else jcs.dumps(value)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    raw: str
+    item: Item
+
+
+class _Odd(Exception):  # noqa: N818  # no error: it says that the plain way is to be taken
+    """The body is to be read as a whole."""
+
+
+class Documents:
+    """Reads bodies, and remembers the objects in their lists until the texts add up to a bound.
+
+    The oldest go first. Each operation is one of `dict`, which is atomic, so threads may share it.
+    """
+
+    def __init__(self, characters: int = _CHARACTERS) -> None:
+        self._known: dict[str, tuple[_Known, ...]] = {}
+        self._characters = 0
+        self._most = characters
+
+    def read(self, body: bytes) -> Document:
+        """Read one JSON document strictly. Raises `OpaqueBodyError` as `jcs.parse` does."""
+        try:
+            text = body.decode("utf-8")
+            value = self._object(text, jcs.scanner(text))
+        except (_Odd, OpaqueBodyError, ValueError, StopIteration, RecursionError):
+            return Document(jcs.parse(body))
+        return Document(value)
+
+    def _object(self, text: str, scan: _Scan) -> JsonObject:
+        """The object that `text` is. Raises for all that is not one, and for what is odd about it."""
+        at = _past_space(text, 0)
+        if text[at : at + 1] != "{":
+            raise _Odd
+        members: JsonObject = {}
+        at = _past_space(text, at + 1)
+        while True:
+            if text[at : at + 1] != '"':
+                raise _Odd
+            name, at = _scan_string(text, at + 1, True)
+            at = _past_space(text, at)
+            if text[at : at + 1] != ":" or name in members or "⟨" in name:
+                raise _Odd
+            at = _past_space(text, at + 1)
+            if text[at : at + 1] == "[":
+                members[name], at = self._list(text, at, scan)
+            else:
+                value, end = scan(text, at)
+                if isinstance(value, dict):
+                    jcs.check_depth(value, text, at, end, above=1)
+                members[name], at = value, end
+            at = _past_space(text, at)
+            mark = text[at : at + 1]
+            at = _past_space(text, at + 1)
+            if mark == "}" and at == len(text):
+                return members
+            if mark != ",":
+                raise _Odd
+
+    def _list(self, text: str, at: int, scan: _Scan) -> tuple[JsonValue, int]:
+        items: list[JsonValue] = []
+        at = _past_space(text, at + 1)
+        if text[at : at + 1] == "]":
+            return items, at + 1
+        while True:
+            item, at = self._item(text, at, scan)
+            items.append(item)
+            at = _past_space(text, at)
+            mark = text[at : at + 1]
+            if mark == "]":
+                return items, at + 1
+            if mark != ",":
+                raise _Odd
+            at = _past_space(text, at + 1)
+
+    def _item(self, text: str, at: int, scan: _Scan) -> tuple[JsonValue, int]:
+        lead = text[at : at + _LEAD]
+        alike = self._known.get(lead, ())
+        for known in alike:
+            # An object ends where it ends: what starts with its text at its place is this very object.
+            if text.startswith(known.raw, at):
+                return known.item, at + len(known.raw)
+        value, end = scan(text, at)
+        if not isinstance(value, dict):
+            if isinstance(value, list):
+                jcs.check_depth(value, text, at, end, above=2)
+            return value, end
+        jcs.check_depth(value, text, at, end, above=2)
+        if end - at < _SHORTEST:
+            return value, end
+        item = Item(value)
+        # Of an object shorter than the lead, what follows it belongs to the key: it is found where the same
+        # follows.
+        self._remember(lead, alike, _Known(text[at:end], item))
+        return item, end
+
+    def _remember(self, lead: str, alike: tuple[_Known, ...], known: _Known) -> None:
+        kept = (*alike[-_ALIKE + 1 :], known)
+        self._characters += (
+            len(known.raw) + _ENTRY - sum(len(each.raw) + _ENTRY for each in alike[: 1 - _ALIKE])
+        )
+        self._known[lead] = kept
+        while self._characters > self._most:
+            oldest = next(iter(self._known), None)
+            if oldest is None:
+                self._characters = 0
+                return
+            for each in self._known.pop(oldest, ()):
+                self._characters -= len(each.raw) + _ENTRY
+
+
+def _past_space(text: str, at: int) -> int:
+    if text[at : at + 1] not in (" ", "\t", "\n", "\r"):
+        return at
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
