@@ -1,35 +1,15 @@
-"""Tables of cases: one JSON object a line, with fake credentials written as marks and made when read.
-
-`<<FAKE:prefix:n>>` (or `<<FAKE:prefix:n:salt>>`) becomes the prefix and n characters that a generator seeded
-with the whole mark draws, so that no scanner of secrets trips over the files.
-"""
+"""The handed tables of cases, read as `rewind test-match --cases` reads them, and fakes as they make them."""
 
 from __future__ import annotations
 
 import json
 import random
-import re
-import string
 from pathlib import Path
-from typing import cast
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.cli.case_table import expand, read_table
 
 CASES = Path(__file__).parent / "cases"
-_MARK = re.compile(r"<<FAKE:([^:>]*):([0-9]+)(?::[^>]*)?>>")
-_CAPITALS = ("AKIA", "ASIA")
-
-
-def expand(text: str) -> str:
-    """`text` with its marks expanded."""
-    return _MARK.sub(_made, text)
-
-
-def _made(mark: re.Match[str]) -> str:
-    prefix, length = mark[1], int(mark[2])
-    alphabet = string.ascii_uppercase if prefix in _CAPITALS else string.ascii_letters
-    draw = random.Random(mark[0])
-    return prefix + "".join(draw.choice(alphabet + string.digits) for _ in range(length))
 
 
 def fake(prefix: str, length: int, salt: str = "") -> str:
@@ -45,8 +25,7 @@ def fake_hex(prefix: str, length: int) -> str:
 
 def read_cases(name: str) -> list[JsonObject]:
     """The cases of a table, expanded."""
-    lines = (CASES / name).read_text(encoding="utf-8").splitlines()
-    return [cast("JsonObject", json.loads(expand(line))) for line in lines if line.strip()]
+    return [case for _, case in read_table(CASES / name)]
 
 
 def strings(value: JsonValue) -> list[str]:

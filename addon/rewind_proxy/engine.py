@@ -143,7 +143,7 @@ class Engine:
             return found
         if mode == "auto":
             return self._forward(reading, step, record=True)
-        miss = found or explain_miss(reading, self.reader, self.store)
+        miss = found or explain_miss(reading, self.reader, self.store, self.settings.match)
         return self._refuse(reading, step, "miss", REFUSED_STATUS, miss)
 
     def _find(self, reading: Reading, step: Step) -> Replay | Miss | None:

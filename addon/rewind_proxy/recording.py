@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from rewind_proxy.canonical.fingerprint import HASH_VERSION
 from rewind_proxy.canonical.model import Ending, Usage
+from rewind_proxy.canonical.redact import Redactor
 from rewind_proxy.engine import Forward, Header, Refuse, Replay, Step
 from rewind_proxy.errors import OpaqueBodyError
+from rewind_proxy.matching.answer_redaction import answer_form, moved_chunks, redact_answer
 from rewind_proxy.matching.reading import Reading
 from rewind_proxy.store import Exchange
 from rewind_proxy.store.records import AnswerRecord, CassetteRecord, StepRecord
@@ -58,8 +60,13 @@ class NotRecorded:
     reason: str
 
 
-def exchange(forward: Forward, captured: Captured, *, record_errors: bool) -> Exchange | NotRecorded:
-    """What the store keeps of a forwarded call, or why it keeps nothing."""
+def exchange(
+    forward: Forward, captured: Captured, *, record_errors: bool, redactor: Redactor | None = None
+) -> Exchange | NotRecorded:
+    """What the store keeps of a forwarded call, or why it keeps nothing.
+
+    With a `redactor` the answer is kept without credentials (`redact_answers`); the client had it as it was.
+    """
     reading = forward.reading
     if reading is None:
         return NotRecorded("the request could not be read")
@@ -80,7 +87,14 @@ def exchange(forward: Forward, captured: Captured, *, record_errors: bool) -> Ex
     if ending.kind == "error" and success:
         return NotRecorded("the answer holds an error")
     encoded = encoding.strip().lower() not in ("", "identity")
-    chunks = [(len(piece), ms) for piece, ms in captured.chunks if piece]
+    # A coded stream has no piece of its own for each chunk: it is kept as one.
+    chunks: tuple[tuple[int, int], ...] = ((len(body), captured.latency_ms),)
+    if not encoded:
+        chunks = tuple((len(piece), ms) for piece, ms in captured.chunks if piece)
+    if redactor is not None:
+        form = answer_form(captured.header("content-type"), reading.record.form)
+        redacted = redact_answer(body, reading.endpoint.wire, form, redactor)
+        body, chunks = redacted.body, moved_chunks(chunks, redacted)
     usage = ending.usage or Usage()
     return Exchange(
         request=reading.record,
@@ -97,8 +111,7 @@ def exchange(forward: Forward, captured: Captured, *, record_errors: bool) -> Ex
             latency_ms=captured.latency_ms,
         ),
         answer_body=body,
-        # A coded stream has no piece of its own for each chunk: it is kept as one.
-        chunks=((len(body), captured.latency_ms),) if encoded else tuple(chunks),
+        chunks=chunks,
         exact=reading.exact,
         normalised=reading.fingerprint,
         links=reading.links,
@@ -109,7 +122,7 @@ def exchange(forward: Forward, captured: Captured, *, record_errors: bool) -> Ex
 
 
 def _ending(reading: Reading, captured: Captured, body: bytes) -> Ending:
-    streamed = "text/event-stream" in captured.header("content-type").lower()
+    streamed = answer_form(captured.header("content-type"), "whole") == "sse"
     known = reading.endpoint.cls == "model" and reading.endpoint.wire != "generic"
     if captured.broken and not (streamed and known):
         return Ending("cut")  # only a terminal event tells that what came before the break was all

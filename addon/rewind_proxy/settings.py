@@ -31,6 +31,7 @@ __all__ = [
     "reference_table",
     "resolve",
     "unknown_option",
+    "with_keys",
 ]
 
 CONFIG_NAME = "rewind.toml"
@@ -102,6 +103,18 @@ def resolve(
     base = file.parent if file is not None and store_origin == "file" else cwd.absolute()
     values["store"] = base / cast("Path", values.get("store", Path(DEFAULT_STORE)))
     return Resolved(Settings.model_validate(values), MappingProxyType(sources), file)
+
+
+def with_keys(settings: Settings, keys: Mapping[str, object], place: str) -> Settings:
+    """`settings` with the keys of a `rewind.toml` that stand at `place` over them. Raises `SettingsError`."""
+    values: dict[str, object] = {}
+    for key, value in keys.items():
+        if key not in _BY_NAME:
+            raise SettingsError(_unknown(f"{place}: key {key}", key, _BY_NAME, "Keys"))
+        values[key] = _parsed(_BY_NAME[key], value, "file", f"{place}: {key}")
+    if "store" in values:
+        values["store"] = settings.store.parent / cast("Path", values["store"])
+    return Settings.model_validate(dict(settings) | values)
 
 
 def find_config(cwd: Path) -> Path | None:

@@ -219,17 +219,23 @@ def test_a_new_version_is_another_index() -> None:
     assert len(digests) == len(choices()) + 1
 
 
+MINE: JsonObject = {"id": "mine", "version": 1, "recognise": {}}
+RULE: JsonObject = {"name": "a", "hint": "aaa", "pattern": "aaa"}
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"scrub": [{"name": "a", "pattern": "(a)(b)"}]},
-        {"scrub": [{"name": "a", "pattern": "a*"}]},
-        {"scrub": [{"name": "a", "pattern": "(a"}]},
-        {"scrub": [{"name": "a", "pattern": "a"}, {"name": "a", "pattern": "b"}]},
-        {"scrub": [{"name": "a", "pattern": "a", "where": ["tool"]}]},
-        {"scrub": [{"name": "RS101", "pattern": "a"}]},
-        {"cues": {"cwd": ["no group"]}},
-        {"cues": {"tmp": ["(a)"]}},
+        {"scrub": [RULE | {"pattern": "(a)(b)"}]},
+        {"scrub": [RULE | {"pattern": "a*"}]},
+        {"scrub": [RULE | {"pattern": "(a"}]},
+        {"scrub": [RULE | {"pattern": "[[a]"}]},
+        {"scrub": [RULE | {"hint": ""}]},
+        {"scrub": [RULE | {"where": ["tool"]}]},
+        {"scrub": [RULE | {"name": "RS101"}]},
+        {"scrub": [RULE, RULE]},
+        {"cues": {"cwd": [{"hint": "aaa", "pattern": "no group"}]}},
+        {"cues": {"tmp": [{"hint": "aaa", "pattern": "(a)"}]}},
         {"volatile": {"param": ["a"]}},
         {"version": 0},
         {"more": 1},
@@ -238,15 +244,15 @@ def test_a_new_version_is_another_index() -> None:
 )
 def test_a_mistake_in_a_preset_is_refused(wrong: JsonObject) -> None:
     """A file that says something else than a preset can fails when it is read."""
-    Preset.model_validate({"id": "mine", "version": 1, "recognise": {}})
+    Preset.model_validate(MINE | {"scrub": [RULE]})
     with pytest.raises(ValidationError):
-        Preset.model_validate({"id": "mine", "version": 1, "recognise": {}} | wrong)
+        Preset.model_validate(MINE | wrong)
 
 
 def test_volatile_fields_of_a_preset_are_dropped() -> None:
     """Parameters and members that an agent changes every time are left out, beside those of the wire."""
     volatile: JsonObject = {"params": ["nonce"], "members": ["turn"], "system_prefixes": ["bill:"]}
-    preset = Preset.model_validate({"id": "mine", "version": 1, "recognise": {}, "volatile": volatile})
+    preset = Preset.model_validate(MINE | {"volatile": volatile})
     normaliser = Normaliser(MatchSettings())
 
     def fingerprint(number: int, preset: Preset | None) -> str:
@@ -286,11 +292,9 @@ _HOSTILE = (
 def test_the_rules_take_linear_time(preset: Preset, piece: str) -> None:
     """A megabyte of the worst beginnings costs less than two seconds."""
     text = piece * (2**20 // len(piece))
-    patterns = [rule.pattern for rule in preset.scrub]
-    patterns += [*preset.cues.cwd, *preset.cues.home, *preset.cues.root]
     begun = time.perf_counter()
-    for pattern in patterns:
-        for _ in pattern.finditer(text):
+    for finder in (*preset.scrub, *preset.cues.cwd, *preset.cues.home, *preset.cues.root):
+        for _ in finder.pattern.finditer(text):
             pass
     assert time.perf_counter() - begun < 2
 

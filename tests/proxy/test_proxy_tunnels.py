@@ -109,10 +109,8 @@ def test_plain_http_to_an_unknown_host_is_not_held_back(live: Proxy) -> None:
         connection.sendall(b"3\r\ndue\r\n0\r\n\r\n")
 
     with origin(serve) as port, socket.create_connection(("127.0.0.1", live.port), timeout=15) as client:
-        head = (
-            f"POST http://localhost:{port}/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-        )
-        client.sendall(head.encode() + b"3\r\none\r\n")
+        target = f"POST http://localhost:{port}/ HTTP/1.1\r\nHost: localhost\r\n"
+        client.sendall(target.encode() + b"Transfer-Encoding: chunked\r\n\r\n3\r\none\r\n")
         for piece in (b"3\r\ntwo\r\n", b"0\r\n\r\n"):
             assert heard.acquire(timeout=15)
             client.sendall(piece)

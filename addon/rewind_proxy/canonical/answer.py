@@ -1,8 +1,9 @@
-"""The provider-neutral meaning of an answer (DESIGN §10): what conversion between wires and forms goes through.
+"""The provider-neutral meaning of an answer (DESIGN §10): what a conversion goes through.
 
 Parts are JSON objects with a `type`, as those of requests (`canonical.model`):
 
-    {"type": "text", "text": str}            plus "refusal": true, "citations": [{"url", "title", "start", "end", …}]
+    {"type": "text", "text": str}            plus "refusal": true,
+                                             "citations": [{"url", "title", "start", "end", …}]
     {"type": "tool_call", "id": str, "name": str, "arguments": str, "call_type"?: "custom"}
                                              `arguments` is the source text as the model wrote it
     {"type": "reasoning", "text"?: str, "summary"?: [str, …], "signature"?: str, "encrypted_content"?: str}
@@ -58,11 +59,7 @@ class CanonicalAnswer:
     own: JsonObject = field(default_factory=dict)
     """What only the wire of the recording says of the whole (`system_fingerprint`, `promptFeedback` …)."""
     wire: Wire | None = None
-    """The wire of the recording: only there are `own` and parts' members without a neutral name understood."""
-    wire: Wire | None = field(default=None, compare=False)
-    """The wire it was read from; None where it was written by hand."""
-    own: JsonObject = field(default_factory=dict, compare=False)
-    """Members of the envelope without a neutral name: only `wire` can say them."""
+    """The wire of the recording: only there are `own` and members without a neutral name understood."""
 
 
 @dataclass(frozen=True, slots=True)

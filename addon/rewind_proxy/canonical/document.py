@@ -9,25 +9,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from json.decoder import scanstring
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from rewind_proxy.canonical import jcs
-from rewind_proxy.canonical.item import Item
+from rewind_proxy.canonical.item import Item, of_item
 from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.canonical.redact import Redaction, Redactor
 from rewind_proxy.errors import OpaqueBodyError
 
 _CHARACTERS = 4_000_000
 """Of text that is remembered; what is kept with it takes about four times that in bytes."""
 _SHORTEST = 48
-_LEAD = 120
-_ALIKE = 8
+_LEAD = 160
+_ALIKE = 64
+"""Objects with one lead: calls of one tool in one folder start alike for long."""
 _ENTRY = 500
 """What an entry costs beside its text, in characters."""
 
+_CONTAINERS = (dict, list)
+_READ = (str, dict, list)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _Scan: TypeAlias = Callable[[str, int], tuple[JsonValue, int]]
-_scan_string = cast("Callable[[str, int, bool], tuple[str, int]]", scanstring)
 
 
 class Document:
@@ -46,6 +49,52 @@ class Document:
         members = [jcs.dumps(name) + b":" + _canonical(value[name]) for name in sorted(value)]
         return b"{" + b",".join(members) + b"}"
 
+    def redacted(self, redactor: Redactor, found: list[Redaction]) -> JsonValue:
+        """The value without credentials, as `Redactor.value` gives it, piece by piece."""
+        body = self.value
+        if not isinstance(body, dict):
+            return redactor.value(body, found)
+        flat: JsonObject = {n: value for n, value in body.items() if not isinstance(value, _CONTAINERS)}
+        clean = redactor.value(flat, found)
+        assert isinstance(clean, dict)
+        changes: JsonObject = {} if clean is flat else clean
+        for name, value in body.items():
+            if isinstance(value, list) and name != "input_audio" and _NAME.fullmatch(name):
+                kept = _redacted_list(value, name, redactor, found)
+                if kept is not value:
+                    changes[name] = kept
+            elif isinstance(value, _CONTAINERS):
+                one: JsonObject = {name: value}
+                cleaned = redactor.value(one, found)
+                if cleaned is not one and isinstance(cleaned, dict):
+                    changes[name] = cleaned[name]
+        return {**body, **changes} if changes else body
+
+
+def _redacted_list(
+    items: list[JsonValue], name: str, redactor: Redactor, found: list[Redaction]
+) -> list[JsonValue]:
+    kept: list[JsonValue] = []
+    changed = False
+
+    def redact(item: JsonValue) -> tuple[JsonValue, tuple[Redaction, ...]]:
+        below: list[Redaction] = []
+        alone: list[JsonValue] = [item]
+        clean = redactor.value(alone, below)
+        if clean is alone or not isinstance(clean, list):
+            return item, ()
+        first = clean[0]
+        return (Item(first) if isinstance(first, dict) else first), tuple(below)
+
+    for index, item in enumerate(items):
+        clean, below = of_item(item, redactor, redact) if isinstance(item, _READ) else (item, ())
+        kept.append(clean)
+        if below:
+            changed = True
+            at = f"$.{name}[{index}]"
+            found.extend(Redaction(each.rule, at + each.path.removeprefix("$[0]")) for each in below)
+    return kept if changed else items
+
 
 def _canonical(value: JsonValue) -> bytes:
     if isinstance(value, list) and any(isinstance(item, Item) for item in value):
@@ -55,9 +104,7 @@ def _canonical(value: JsonValue) -> bytes:
 
 def canonical_item(value: JsonValue) -> bytes:
     """The canonical bytes of a piece of a body."""
-    return (
-        value.recall("canonical", lambda: jcs.dumps(value)) if isinstance(value, Item) else jcs.dumps(value)
-    )
+    return of_item(value, "canonical", jcs.dumps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +133,7 @@ class Documents:
         try:
             text = body.decode("utf-8")
             value = self._object(text, jcs.scanner(text))
-        except (_Odd, OpaqueBodyError, ValueError, StopIteration, RecursionError):
+        except (_Odd, OpaqueBodyError, ValueError, RecursionError):
             return Document(jcs.parse(body))
         return Document(value)
 
@@ -98,11 +145,9 @@ class Documents:
         members: JsonObject = {}
         at = _past_space(text, at + 1)
         while True:
-            if text[at : at + 1] != '"':
-                raise _Odd
-            name, at = _scan_string(text, at + 1, True)
+            name, at = scan(text, at)
             at = _past_space(text, at)
-            if text[at : at + 1] != ":" or name in members or "⟨" in name:
+            if not isinstance(name, str) or name in members or "⟨" in name or text[at : at + 1] != ":":
                 raise _Odd
             at = _past_space(text, at + 1)
             if text[at : at + 1] == "[":
@@ -169,7 +214,11 @@ class Documents:
                 self._characters = 0
                 return
             for each in self._known.pop(oldest, ()):
-                self._characters -= len(each.raw) + _ENTRY
+                self._characters -= _size(each)
+
+
+def _size(known: _Known) -> int:
+    return len(known.raw) + _ENTRY
 
 
 def _past_space(text: str, at: int) -> int:

@@ -7,10 +7,12 @@ so that a live request and its stored copy are the same from there on.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rewind_proxy.canonical.cache import TextCache
+from rewind_proxy.canonical.item import of_item
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import (
     CanonicalRequest,
@@ -18,15 +20,16 @@ from rewind_proxy.canonical.model import (
     JsonValue,
     MatchSettings,
     Message,
+    Operation,
     Target,
     Volatile,
 )
-from rewind_proxy.canonical.pointer import ROOT
 from rewind_proxy.canonical.preset import Preset
 from rewind_proxy.canonical.roots import Found, Root, discover, find_roots
-from rewind_proxy.canonical.scrub import LINKING_ID, Numbering, Scrubber, Slot
-from rewind_proxy.canonical.volatile import kept_members, without_volatile
-from rewind_proxy.canonical.walk import MediaDigests, Walk
+from rewind_proxy.canonical.scrub import LINKING_ID, Place, Scrubber, Slot
+from rewind_proxy.canonical.shown import PLACES, Shown, Taken
+from rewind_proxy.canonical.volatile import Meaning
+from rewind_proxy.canonical.walk import MediaDigests
 
 HASH_VERSION = 1
 """Raised whenever a request could get another normalised fingerprint than before."""
@@ -35,14 +38,16 @@ _EXACT = b"rewind-exact/1\0"
 _OPAQUE = b"rewind-opaque/1\0"
 _NORM = b"rewind-norm/1\0"
 
+_MOST_ROOTS = 256
+
 # Options that go with a parameter of the ignore list.
 _GOES_WITH = {"stream": ("stream_options",)}
 
 
-def exact_fingerprint(target: Target, query: Sequence[tuple[str, str]], body: JsonValue) -> str:
-    """Hex of the exact fingerprint; `query` is the target's less its credentials."""
-    value: JsonValue = [target.method, target.host, target.path, [[k, v] for k, v in query], body]
-    return hashlib.sha256(_EXACT + dumps(value)).hexdigest()
+def exact_fingerprint(target: Target, query: Sequence[tuple[str, str]], body: bytes) -> str:
+    """Hex of the exact fingerprint; `query` is the target's less its credentials, `body` canonical JSON."""
+    head = dumps([target.method, target.host, target.path, [[k, v] for k, v in query]])
+    return hashlib.sha256(b"%b%b,%b]" % (_EXACT, head[:-1], body)).hexdigest()
 
 
 def opaque_fingerprint(target: Target, query: Sequence[tuple[str, str]], content: JsonValue) -> str:
@@ -60,25 +65,39 @@ def settings_digest(settings: MatchSettings) -> str:
     return hashlib.sha256(dumps([HASH_VERSION, match])).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Normalised:
     """A request after all ten steps.
 
     `links` is the chain of digests: after the leading system message and the tools, then after each message.
-    `view` is what was hashed, for comparing two requests: `{"operation", "messages", "tools", "params"}`.
     """
 
     fingerprint: str
     links: tuple[str, ...]
-    slots: tuple[Slot, ...]
-    view: JsonObject
     ignored: JsonObject
     """The parameters that the ignore list took out, with their values."""
+    operation: Operation
+    shown: Shown
 
-    @property
+    @cached_property
     def rules(self) -> tuple[str, ...]:
         """Ids of the scrub rules that took something out, in order of appearance."""
-        return tuple(dict.fromkeys(slot.rule for slot in self.slots if slot.rule != LINKING_ID))
+        return tuple(dict.fromkeys(each.rule for each in self.taken if each.rule != LINKING_ID))
+
+    @cached_property
+    def taken(self) -> tuple[Taken, ...]:
+        """What was taken out, in canonical order: a numbered value once, others each time."""
+        return tuple(self.shown.taken())
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """What was taken out, in canonical order."""
+        return self.shown.slots()
+
+    @cached_property
+    def view(self) -> JsonObject:
+        """What was hashed, for comparing two requests: `{"operation", "messages", "tools", "params"}`."""
+        return {"operation": self.operation, **self.shown.view()}
 
 
 class Normaliser:
@@ -89,6 +108,8 @@ class Normaliser:
         self._scrubbers: dict[str, Scrubber] = {}
         self._found: TextCache[tuple[str, str], Found] = TextCache()
         self._media = MediaDigests()
+        self._meanings: dict[tuple[Volatile, str], Meaning] = {}
+        self._places: dict[tuple[str, tuple[Root, ...]], dict[Place, object]] = {}
 
     def normalise(
         self, request: CanonicalRequest, host: str, volatile: Volatile, preset: Preset | None = None
@@ -97,52 +118,41 @@ class Normaliser:
 
         `volatile` is the wire's; `preset` is of the agent that the request was recognised as.
         """
-        if preset:
-            volatile |= preset.volatile
-        messages = list(without_volatile(request, volatile))
+        meaning = self._meaning(volatile, preset)
+        messages = list(meaning.messages(request))
         roots = self._roots(messages, preset)
-        numbering = Numbering()
         leading = messages[0] if messages and messages[0].role == "system" else None
         rest = self._tail(messages[1:] if leading else messages)
-        scrub = Walk(self._scrubber(preset), self._media, numbering, roots)
+        shown = Shown(self._scrubber(preset), self._media, roots, self._keys(preset, roots))
 
-        messages_at, tools_at = ROOT.member("messages"), ROOT.member("tools")
-        shown: list[JsonValue] = []
-        if leading:
-            shown.append(scrub.message(leading, messages_at.item(0)))
-        tools = [
-            scrub.value(tool, "tools", "tools", tools_at.item(index))
-            for index, tool in enumerate(
-                sorted((kept_members(tool, volatile) for tool in request.tools), key=_tool_order)
-            )
-        ]
-        head: JsonObject = {
-            "operation": request.operation,
-            "system": shown[0] if shown else None,
-            "tools": tools,
-        }
-        link = hashlib.sha256(_NORM + dumps(head)).digest()
-        links = [link]
-        for index, message in enumerate(rest, start=len(shown)):
-            value = scrub.message(message, messages_at.item(index))
-            shown.append(value)
-            link = hashlib.sha256(link + hashlib.sha256(dumps(value)).digest()).digest()
-            links.append(link)
-        params, ignored = self._params(request, host, volatile)
-        shown_params = scrub.named(params, "params", ROOT.member("params"))
-        last = hashlib.sha256(dumps(shown_params)).digest()
-        return Normalised(
-            fingerprint=hashlib.sha256(_NORM + link + last).hexdigest(),
-            links=tuple(each.hex() for each in links),
-            slots=tuple(numbering.slots),
-            view={
-                "operation": request.operation,
-                "messages": shown,
-                "tools": tools,
-                "params": shown_params,
-            },
-            ignored=ignored,
-        )
+        system = shown.message(leading) if leading else b"null"
+        tools = shown.tools(sorted(meaning.tools(request), key=_tool_order))
+        head = b'{"operation":%b,"system":%b,"tools":%b}' % (dumps(request.operation), system, tools)
+        link = hashlib.sha256(_NORM + head).digest()
+        links = [link.hex()]
+        for message in rest:
+            link = hashlib.sha256(link + hashlib.sha256(shown.message(message)).digest()).digest()
+            links.append(link.hex())
+        params, ignored = self._params(request, host, meaning.volatile)
+        last = hashlib.sha256(shown.params(params)).digest()
+        fingerprint = hashlib.sha256(_NORM + link + last).hexdigest()
+        return Normalised(fingerprint, tuple(links), ignored, request.operation, shown)
+
+    def _meaning(self, volatile: Volatile, preset: Preset | None) -> Meaning:
+        key = (volatile, preset.name if preset else "")
+        known = self._meanings.get(key)
+        if known is None:
+            known = self._meanings[key] = Meaning(volatile | preset.volatile if preset else volatile)
+        return known
+
+    def _keys(self, preset: Preset | None, roots: tuple[Root, ...]) -> Mapping[Place, object]:
+        key = (preset.name if preset else "", roots)
+        known = self._places.get(key)
+        if known is None:
+            if len(self._places) >= _MOST_ROOTS:
+                self._places.clear()
+            known = self._places[key] = {place: object() for place in PLACES}
+        return known
 
     def _scrubber(self, preset: Preset | None) -> Scrubber:
         name = preset.name if preset else ""
@@ -208,5 +218,10 @@ class Normaliser:
 
 
 def _tool_order(tool: JsonObject) -> tuple[str, bytes]:
+    return of_item(tool, _tool_order, _order_of)
+
+
+def _order_of(tool: JsonValue) -> tuple[str, bytes]:
+    assert isinstance(tool, dict)
     name = tool.get("name")
     return (name if isinstance(name, str) else str(tool.get("type", "")), dumps(tool))

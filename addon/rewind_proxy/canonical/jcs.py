@@ -85,11 +85,11 @@ def _decoder_for(text: str) -> json.JSONDecoder:
 
 
 def scanner(text: str) -> Callable[[str, int], tuple[JsonValue, int]]:
-    """What reads one value of `text` at a place, and says where it ends; see `parse` for what it raises.
+    """What reads the value at a place in `text`, and says where it ends.
 
-    Nesting is another matter: `check_depth`.
+    It raises `OpaqueBodyError`, `ValueError` and `RecursionError`; nesting is another matter (`check_depth`).
     """
-    return cast("Callable[[str, int], tuple[JsonValue, int]]", _decoder_for(text).scan_once)
+    return _decoder_for(text).raw_decode
 
 
 def parse(body: bytes | str) -> JsonValue:

@@ -23,6 +23,10 @@ class Pointer:
         """The item `index` of the array here."""
         return Pointer(self, index)
 
+    def below(self, base: Pointer) -> Pointer:
+        """This place in a document that stands at `base` of a larger one."""
+        return base if self.parent is None else Pointer(self.parent.below(base), self.step)
+
     def __str__(self) -> str:
         """`$.messages[0].parts[1].text`; a name that is no identifier is bracketed and quoted."""
         steps: list[str] = []

@@ -38,20 +38,42 @@ def _compiled(pattern: str, *, groups: tuple[int, ...]) -> re.Pattern[str]:
     return compiled
 
 
-class PresetRule(_Data):
+class Finder(_Data):
+    """A pattern, and a text that stands in all it finds.
+
+    Looking for the hint first costs a tenth of a search for the pattern, and most texts hold none.
+    """
+
+    hint: str = Field(min_length=3)
+    pattern: re.Pattern[str]
+
+    def matches(self, text: str) -> Iterable[re.Match[str]]:
+        """Where the pattern stands in the text."""
+        return self.pattern.finditer(text) if self.hint in text else ()
+
+
+class PresetRule(Finder):
     """What `pattern` finds at one of the places `where` is noise: its group, or all of it without one.
 
     It is shown as `preset:<id>:<name>`, which `scrub_off` takes; `name` is the kind of its slots too.
     """
 
     name: str = Field(pattern="^[a-z][a-z-]*$")
-    pattern: re.Pattern[str]
     where: tuple[Where, ...] = ("any",)
 
     @field_validator("pattern", mode="before")
     @classmethod
     def _compile(cls, value: str) -> re.Pattern[str]:
         return _compiled(value, groups=(0, 1))
+
+
+class Cue(Finder):
+    """Words of an agent's own that name a folder, which is group 1 of `pattern`."""
+
+    @field_validator("pattern", mode="before")
+    @classmethod
+    def _compile(cls, value: str) -> re.Pattern[str]:
+        return _compiled(value, groups=(1,))
 
 
 class Recognition(_Data):
@@ -89,17 +111,12 @@ def _starts(message: Message, starts: tuple[str, ...]) -> bool:
 
 
 class Cues(_Data):
-    """Where the agent names folders in words of its own; group 1 is the folder."""
+    """What folders the agent names, beyond the cues that all share."""
 
-    cwd: tuple[re.Pattern[str], ...] = ()
-    home: tuple[re.Pattern[str], ...] = ()
-    root: tuple[re.Pattern[str], ...] = ()
+    cwd: tuple[Cue, ...] = ()
+    home: tuple[Cue, ...] = ()
+    root: tuple[Cue, ...] = ()
     """Folders that are the same place on every machine and neither the project nor the home."""
-
-    @field_validator("cwd", "home", "root", mode="before")
-    @classmethod
-    def _compile(cls, value: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-        return tuple(_compiled(pattern, groups=(1,)) for pattern in value)
 
 
 class Preset(_Data):

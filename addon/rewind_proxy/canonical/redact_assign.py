@@ -24,7 +24,7 @@ SCHEME = r"(?:bearer|basic|token|apikey|api-key|key|negotiate|digest|ntlm|bot|sp
 
 _REFERENCE = re.compile(
     r"""\$(?:[{(]|[a-z_]\w*\Z) | <[^<>]*>?\Z | \{+[^{}]*\}*\Z | &lt; | %(?:[a-z]\Z|\(\w+\)|\{|\w+%\Z)
-    | (?:~|\.{1,2})/ | [a-z][a-z0-9+.-]*:// | [x*.•…-]{3,}\Z | !(?:ref|sub|getatt|vault|secret|env)\b
+    | (?:~|\.{1,2})/ | [a-z][a-z0-9+.-]{0,20}:// | [x*.•…-]{3,}\Z | !(?:ref|sub|getatt|vault|secret|env)\b
     | (?:os|process|import\.meta|env|environ|secrets|vars?|local|module|data|self|this|config|settings|args
         |ctx|options|props|request|req|app)\b[.\[(]
     | your[-_ ]\w*(?:key|token|secret|password|here) | x{4,} | (?:null|none|true|false|undefined)\Z""",
@@ -129,7 +129,7 @@ _OPERATOR = re.compile(
 )
 _OPENING = re.compile(rf"(?:[bfru]{{0,2}}(?={QUOTE}))?{QUOTE}")
 # Values are read in pieces of up to 64 characters, and in so many of them: enough to judge by.
-_PIECES = JUDGED // 64 + 4
+_PIECES = JUDGED // 64 + 2
 _SLASH = r"\\{1,15}/"  # JSON may write a slash so
 _AND = r"&(?!amp;|[A-Za-z_][A-Za-z0-9_.-]{0,40}=)"  # the next parameter of a query is no part of a value
 _IN_QUOTES = r"""[^\s"'`\\]"""
@@ -175,7 +175,7 @@ def _value(text: str, name: int, end: int, judge: _Judge) -> Span | None:
         stop = start + len(value[0].rstrip(TRAILING))
         if text[stop : stop + 1] in ("(", "[", "{") and not text.startswith(MARK, stop):
             return None  # a call or a subscript
-    judged = text[start:stop]
+    judged = text[start : min(stop, start + JUDGED)]
     if operator["comma"] and not (has_digit_or_capital(judged) and looks_secret(judged, quoted=False)):
         return None  # a list of names
     named = text[name:end].isupper() and operator[0] == "="

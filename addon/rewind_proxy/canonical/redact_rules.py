@@ -1,9 +1,9 @@
 """Credentials that show what they are by their own shape: providers, clouds, packages, services.
 
-Each rule is a fixed prefix (its literal) and the shape of what follows. The facts are those that gitleaks,
-trufflehog and detect-secrets recognise; lengths are lower bounds, so that a longer key of the same make goes
-as a whole. A prefix counts only where a token can start (`risk-adjusted-…` holds no `sk-` key), and that
-includes what an escape ends: `%20sk-…`, `\\nsk-…`, `\\u003dsk-…`, a colour code.
+Each rule is a fixed prefix (its literal) and the shape of what follows, as public scanners such as gitleaks
+know them; lengths are lower bounds, so that a longer key of the same make goes as a whole. A prefix counts
+only where a token can start (`risk-adjusted-…` holds no `sk-` key), and that includes what an escape ends:
+`%20sk-…`, `\\nsk-…`, `\\u003dsk-…`, a colour code.
 
 A rule's id and version are stored with the recordings. To change a rule, add a version and keep the old one.
 """

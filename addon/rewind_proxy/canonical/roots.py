@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Literal
 
-from rewind_proxy.canonical.preset import Cues
+from rewind_proxy.canonical.preset import Cue, Cues
 from rewind_proxy.canonical.spans import SEPARATOR, Span
 
 RootKind = Literal["cwd", "home", "tmp", "root"]
@@ -79,7 +79,7 @@ NOTHING = Found()
 
 def discover(text: str, cues: Cues | None = None) -> Found:
     """The folders and paths that one text leaf names; `cues` are those of the agent that wrote it."""
-    cwd = tuple(_cued(text, _CWD_CUES)) if _CUE_WORDS.search(text) else ()
+    cwd = tuple(_folders(text, _CWD_CUES)) if _CUE_WORDS.search(text) else ()
     home = tuple(_home_cues(text)) if "/." in text or "\\." in text else ()
     paths = tuple(islice(_shaped_paths(text), _MAX_PATHS)) if "/" in text or ":\\" in text else ()
     other: tuple[str, ...] = ()
@@ -90,8 +90,12 @@ def discover(text: str, cues: Cues | None = None) -> Found:
     return Found(cwd, home, paths, other) if cwd or home or paths or other else NOTHING
 
 
-def _cued(text: str, cues: Iterable[re.Pattern[str]]) -> Iterator[str]:
-    for cue in cues:
+def _cued(text: str, cues: Iterable[Cue]) -> Iterator[str]:
+    return _folders(text, (cue.pattern for cue in cues if cue.hint in text))
+
+
+def _folders(text: str, patterns: Iterable[re.Pattern[str]]) -> Iterator[str]:
+    for cue in patterns:
         for match in cue.finditer(text):
             folder = match.group(1).rstrip(_TRAILING).rstrip("/\\")
             if len(folder) > 1 and (folder.startswith("/") or folder[1:2] == ":"):

@@ -135,7 +135,7 @@ class Scrubber:
                     yield Span(match.start(), match.end(), rule, kind, match.group())
         for rule_id, agents in self._agents:
             if place in agents.where or "any" in agents.where:
-                for match in agents.pattern.finditer(text):
+                for match in agents.matches(text):
                     start, end = match.span(agents.pattern.groups)  # the one group, else the whole match
                     yield Span(start, end, rule_id, agents.name, text[start:end])
         yield from _uuid_spans(text)
@@ -183,6 +183,7 @@ class Numbering:
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], int] = {}
         self._counts: dict[str, int] = {}
+        self._written: dict[tuple[str, str], bytes] = {}
         self.slots: list[Slot] = []
 
     def placeholder(self, kind: str, value: str, *, numbered: bool = True) -> str:
@@ -196,6 +197,21 @@ class Numbering:
         if number == 1 and kind in ("cwd", "home", "tmp"):
             return f"⟨{kind}⟩"
         return f"⟨{kind}:{number}⟩"
+
+    def again(self) -> Numbering:
+        """One that gives all values the numbers they have here, with no slots yet."""
+        same = Numbering()
+        same._numbers, same._counts = self._numbers, self._counts
+        return same
+
+    def written(self, kind: str, value: str, *, numbered: bool = True) -> bytes:
+        """The placeholder of a value as it stands in JSON; no kind has a character that JSON escapes."""
+        if not numbered:
+            return self.placeholder(kind, value, numbered=False).encode()
+        written = self._written.get((kind, value))
+        if written is None:
+            written = self._written[kind, value] = self.placeholder(kind, value).encode()
+        return written
 
     def take(self, rule: str, kind: str, value: str, at: Pointer, *, numbered: bool = True) -> str:
         """The placeholder of a value, which is kept as a slot."""

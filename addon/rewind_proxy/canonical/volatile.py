@@ -4,36 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from rewind_proxy.canonical.item import Item, of_item
 from rewind_proxy.canonical.model import CanonicalRequest, JsonObject, JsonValue, Message, Volatile
 
 
-def without_volatile(request: CanonicalRequest, volatile: Volatile) -> Iterator[Message]:
-    """Step 1: messages without what means nothing, emptied parts included; nulls go too (step 6)."""
-    for index, message in enumerate(request.messages):
-        parts = _kept_parts(message.parts, volatile)
-        if index == 0 and message.role == "system":
-            parts = [kept for part in parts if (kept := _without_prefixed_line(part, volatile)) is not None]
-        if parts:
-            yield Message(message.role, tuple(parts))
+class Meaning:
+    """Drops what is volatile under one wire and preset. An `Item` keeps what is left of it, as another."""
+
+    def __init__(self, volatile: Volatile) -> None:
+        self.volatile = volatile
+        self._first = object()
+
+    def messages(self, request: CanonicalRequest) -> Iterator[Message]:
+        """Messages without what means nothing, emptied parts included; nulls go too (step 6)."""
+        for index, message in enumerate(request.messages):
+            first = index == 0 and message.role == "system"
+            make = self._kept_first if first else self._kept
+            key = self._first if first else self
+            parts = [kept for part in message.parts if (kept := of_item(part, key, make)) is not None]
+            if parts:
+                yield Message(message.role, tuple(parts))
+
+    def tools(self, request: CanonicalRequest) -> list[JsonObject]:
+        """The tools, as far as they mean anything, in no other order."""
+        return [of_item(tool, self, self._kept_tool) for tool in request.tools]
+
+    def _kept(self, part: JsonValue) -> JsonObject | None:
+        kept = _kept_part(part, self.volatile)
+        return None if kept is None else Item(kept)
+
+    def _kept_first(self, part: JsonValue) -> JsonObject | None:
+        kept = _kept_part(part, self.volatile)
+        shorter = None if kept is None else _without_prefixed_line(kept, self.volatile)
+        return None if shorter is None else Item(shorter)
+
+    def _kept_tool(self, tool: JsonValue) -> JsonObject:
+        assert isinstance(tool, dict)
+        return Item(kept_members(tool, self.volatile))
 
 
 def _kept_parts(parts: Iterable[JsonValue], volatile: Volatile) -> list[JsonObject]:
-    kept_parts: list[JsonObject] = []
-    for part in parts:
-        if not isinstance(part, dict):
-            continue
-        kept = kept_members(part, volatile)
-        if kept.get("type") == "opaque" and isinstance(inner := kept.get("value"), dict):
-            kept["value"] = kept_members(inner, volatile)
-            if not kept["value"]:
-                continue
-        elif kept.get("type") == "tool_result" and isinstance(content := kept.get("content"), list):
-            kept["content"] = [*_kept_parts(content, volatile)]
-        kept_parts.append(kept)
-    return kept_parts
+    return [kept for part in parts if (kept := _kept_part(part, volatile)) is not None]
+
+
+def _kept_part(part: JsonValue, volatile: Volatile) -> JsonObject | None:
+    if not isinstance(part, dict):
+        return None
+    kept = kept_members(part, volatile)
+    if kept.get("type") == "opaque" and isinstance(inner := kept.get("value"), dict):
+        kept["value"] = kept_members(inner, volatile)
+        if not kept["value"]:
+            return None
+    elif kept.get("type") == "tool_result" and isinstance(content := kept.get("content"), list):
+        kept["content"] = [*_kept_parts(content, volatile)]
+    return kept
 
 
 def kept_members(value: JsonObject, volatile: Volatile) -> JsonObject:
+    """The members of an object that mean something."""
     return {name: item for name, item in value.items() if item is not None and name not in volatile.members}
 
 

@@ -54,7 +54,7 @@ def canon_command(
         if failed:
             raise typer.Exit(1)
         return
-    result = canon(_parsed(_text(file), file), reader, file)
+    result = canon(read_document(file), reader, file)
     if as_json or not sys.stdout.isatty():
         print_json(result)
     else:
@@ -95,6 +95,11 @@ def as_canon(reading: Reading) -> JsonObject:
         "redactions": [{"rule": each.rule, "path": each.path} for each in reading.redactions],
         "opaque": reading.record.opaque,
     }
+
+
+def read_document(file: str) -> JsonValue:
+    """The JSON of a request file. Raises `RequestFileError`."""
+    return _parsed(_text(file), file)
 
 
 def _lines(file: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ from rewind_proxy.canonical.walk import in_order
 EXCERPT = 120
 ABSENT = "(absent)"
 _SECTIONS = ("operation", "messages", "tools", "params")
+_OUTER_SECTIONS = ("class", "method", "host", "path", "query", "body")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,12 @@ class Difference:
 def differences(a: JsonObject, b: JsonObject) -> Iterator[Difference]:
     """All differences of two normalised views (`Normalised.view`), messages first."""
     for section in _SECTIONS:
+        yield from _walk(a.get(section), b.get(section), ROOT.member(section))
+
+
+def outer_differences(a: JsonObject, b: JsonObject) -> Iterator[Difference]:
+    """All differences of two requests as sent: `{"class", "method", "host", "path", "query", "body"}`."""
+    for section in _OUTER_SECTIONS:
         yield from _walk(a.get(section), b.get(section), ROOT.member(section))
 
 
@@ -59,18 +66,22 @@ def _walk(a: JsonValue | _Absent, b: JsonValue | _Absent, at: Pointer) -> Iterat
         yield Difference(str(at), _short(a), _short(b))
 
 
-def _excerpts(a: str, b: str) -> tuple[str, str]:
-    """The two texts around the first place where they part."""
-    length = min(len(a), len(b))
+def common_length(a: str, b: str) -> int:
+    """How many characters two texts have in common at their start."""
     # Halving instead of stepping: a megabyte with one changed character costs a few comparisons.
-    low, high = 0, length
+    low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
         if a[low:middle] == b[low:middle]:
             low = middle
         else:
             high = middle - 1
-    start = max(0, low - EXCERPT // 3)
+    return low
+
+
+def _excerpts(a: str, b: str) -> tuple[str, str]:
+    """The two texts around the first place where they part."""
+    start = max(0, common_length(a, b) - EXCERPT // 3)
     return _cut(a, start), _cut(b, start)
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from typing import Literal
 
 from rewind_proxy.canonical.model import JsonObject
-from rewind_proxy.matching.difference import Difference, differences
+from rewind_proxy.matching.comparison import MANY, compare
+from rewind_proxy.matching.difference import Difference
 from rewind_proxy.matching.reading import Reading, RequestReader
 from rewind_proxy.store import Store
 from rewind_proxy.store.records import CassetteRecord
-
-_PARAM = re.compile(r"\$\.params\.(\w+)")
-MANY = 50
-"""Differences looked at to say what would have matched; past that two requests are simply not alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +47,13 @@ class Miss:
         return "\n".join(lines)
 
 
-def explain_miss(reading: Reading, reader: RequestReader, store: Store) -> Miss:
-    """The miss report of a request that nothing in the store answers."""
+def explain_miss(
+    reading: Reading,
+    reader: RequestReader,
+    store: Store,
+    weakest: Literal["normalised", "exact"] = "normalised",
+) -> Miss:
+    """The miss report of a request that nothing in the store answers; `weakest` is the setting `match`."""
     if reading.normalised is None:
         return Miss(
             "Nothing with the same body was recorded for this endpoint (it is matched byte for byte)."
@@ -63,35 +65,21 @@ def explain_miss(reading: Reading, reader: RequestReader, store: Store) -> Miss:
     stored = reader.read_stored(cassette, store.request_body(cassette))
     if stored.normalised is None:
         return Miss("Nothing like it was ever recorded.")
-    all_differences = []
-    for difference in differences(stored.normalised.view, reading.normalised.view):
-        all_differences.append(difference)
-        if len(all_differences) >= MANY:
-            break
-    if not all_differences:
+    comparison = compare(stored, reading, reader, weakest)
+    if comparison.tier is not None:
         return Miss(
             "The nearest recording is the same under these settings, but is not in their index.",
             cassette.id,
             would_match_with=("rewind maintain",),
         )
-    count = len(all_differences)
+    count = len(comparison.differences)
     places = f"{count} places or more" if count >= MANY else f"{count} places" if count > 1 else "one place"
     return Miss(
         f"The nearest recording differs in {places}.",
         cassette.id,
-        all_differences[0],
-        _would_match(all_differences),
+        comparison.differences[0] if comparison.differences else None,
+        comparison.would_match_with,
     )
-
-
-def _would_match(found: list[Difference]) -> tuple[str, ...]:
-    """Settings under which the two would have been one, from all their differences."""
-    if len(found) >= MANY:
-        return ()
-    params = [match.group(1) for each in found if (match := _PARAM.match(each.path))]
-    if len(params) == len(found):
-        return ("ignore += " + ", ".join(dict.fromkeys(params)),)
-    return ()
 
 
 def unusable(reason: str, candidates: tuple[CassetteRecord, ...], reading: Reading) -> Miss:

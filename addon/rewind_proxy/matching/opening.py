@@ -33,8 +33,9 @@ class Prepared:
     rules_added: int = 0
     rewritten: int = 0
     dropped: tuple[str, ...] = ()
-    """Why each record of store or log that could not be read, and so not be redacted, is not there any more."""
-    index: IndexReport = IndexReport(0, 0)
+    """Why each record of store or log that could not be read, and so not be redacted, was left out."""
+    indexed: int = 0
+    quarantined: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ def open_ready(settings: Settings, hosts: HostTable, watch: Watch) -> Opened:
             logger.warning("rewind: left out, since it could not be redacted: %s", why)
         index = index_store(store, reader, watch)
         opened.pop_all()
-    return Opened(store, log, reader, Prepared(len(rules) - len(before), rewritten, tuple(dropped), index))
+    prepared = Prepared(len(rules) - len(before), rewritten, tuple(dropped), index.indexed, index.quarantined)
+    return Opened(store, log, reader, prepared)
 
 
 def rewrite_store(store: Store, redactor: Redactor, watch: Watch, *, answers: bool) -> RewriteReport:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
+from rewind_proxy.canonical.document import Documents
 from rewind_proxy.canonical.fingerprint import (
     Normalised,
     Normaliser,
@@ -18,7 +19,6 @@ from rewind_proxy.canonical.fingerprint import (
     opaque_fingerprint,
     settings_digest,
 )
-from rewind_proxy.canonical.jcs import parse
 from rewind_proxy.canonical.model import (
     CanonicalRequest,
     JsonObject,
@@ -96,7 +96,21 @@ class RequestReader:
         self.hosts = hosts
         self.redactor = redactor
         self._normaliser = Normaliser(match)
+        self._documents = Documents()
         self._max_body = max_body
+
+    @property
+    def match(self) -> MatchSettings:
+        """The match settings that it reads under."""
+        return self._normaliser.settings
+
+    def under(self, match: MatchSettings) -> RequestReader:
+        """A reader that differs in its match settings alone."""
+        return RequestReader(self.hosts, self.redactor, match, self._max_body)
+
+    def again(self, reading: Reading) -> Reading:
+        """What another reader read, live or stored, under the match settings of this one."""
+        return self._understand(reading.target, reading.endpoint, reading.record, reading.body, reading.exact)
 
     @property
     def settings_digest(self) -> str:
@@ -122,7 +136,7 @@ class RequestReader:
             host=target.host,
             path=redactor.text(target.path),
             query=redactor.query(query),
-            content_type=content_type,
+            content_type=redactor.text(content_type),
             user_agent=redactor.text(request.header("user-agent")),
             cls=endpoint.cls,
             wire=endpoint.wire,
@@ -137,16 +151,17 @@ class RequestReader:
             return self._opaque(target, endpoint, record, clean, content, request.body)
         record = record.model_copy(update={"body_length": len(plain)})
         try:
-            body = parse(plain)
+            document = self._documents.read(plain)
+            body = document.value
             if endpoint.cls == "model" and not isinstance(body, dict):
                 raise OpaqueBodyError("no request of any wire is JSON other than an object")
         except OpaqueBodyError:
             parts = canonical_multipart(plain, content_type)
             content = {"sha256": hashlib.sha256(plain).hexdigest()} if parts is None else {"parts": [*parts]}
             return self._opaque(target, endpoint, record, clean, content, plain)
-        exact = exact_fingerprint(target, clean, body)
+        exact = exact_fingerprint(target, clean, document.canonical())
         found: list[Redaction] = []
-        body = redactor.value(body, found)
+        body = document.redacted(redactor, found)
         return replace(self._understand(target, endpoint, record, body, exact), redactions=tuple(found))
 
     def read_stored(self, cassette: CassetteRecord, body: JsonValue) -> Reading:
@@ -193,7 +208,7 @@ class RequestReader:
                 "form": adapter.form(stored, body),
                 "params": scalar_params(canonical.params),
                 "preset": preset.name if preset else "",
-                "slots_digest": slots_digest(normalised.slots),
+                "slots_digest": slots_digest(normalised.taken),
             }
         )
         return Reading(

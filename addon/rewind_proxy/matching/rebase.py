@@ -12,11 +12,12 @@ their piece of it and may become empty, so that the count and order of events st
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Protocol, TypeAlias
 
-from rewind_proxy.canonical.model import Form, Wire
+from rewind_proxy.canonical.model import Form, JsonValue, Wire
 from rewind_proxy.matching.rebase_anthropic import AnthropicParts
 from rewind_proxy.matching.rebase_chat import ChatParts
 from rewind_proxy.matching.rebase_document import Document, Path, documents, locate, string_edits
@@ -25,7 +26,7 @@ from rewind_proxy.matching.rebase_gemini import GeminiParts
 from rewind_proxy.matching.rebase_parts import UNCOUNTED, Offset, Part, Parts, Piece, Reader
 from rewind_proxy.matching.rebase_responses import ResponsesParts
 from rewind_proxy.matching.rebase_slots import Replacements, replacements
-from rewind_proxy.matching.rebase_text import Rewriter
+from rewind_proxy.matching.rebase_text import Kind, Rewriter
 
 __all__ = ["Rebased", "Replacements", "applied", "edited", "rebase", "replacements"]
 
@@ -47,10 +48,27 @@ class Rebased:
     _moves: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     """(place in the recorded body after an edit, how far what follows it has moved)."""
 
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Where the edited places end in the recorded body."""
+        return tuple(end for end, _ in self._moves)
+
     def moved(self, place: int) -> int:
         """Where a place in the recorded body, such as the end of a chunk, is in this one."""
         index = bisect_right(self._moves, place, key=lambda move: move[0]) - 1
         return place + self._moves[index][1] if index >= 0 else place
+
+
+class PartRewriter(Protocol):
+    """Says what becomes of the text of a content part."""
+
+    def may_hold(self, source: str) -> bool:
+        """Whether `source`, which may be escaped, is worth a closer look."""
+        ...
+
+    def edits(self, text: str, kind: Kind) -> tuple[Edit, ...]:
+        """The edits of `text`, in order, not overlapping; each replaces something."""
+        ...
 
 
 def rebase(body: bytes, wire: Wire, form: Form, values: Replacements) -> Rebased:
@@ -58,17 +76,41 @@ def rebase(body: bytes, wire: Wire, form: Form, values: Replacements) -> Rebased
     return edited(body, wire, form, Rewriter(Finder(values))) if values else Rebased(body)
 
 
-def edited(body: bytes, wire: Wire, form: Form, rewriter: Rewriter) -> Rebased:
-    """The answer `body` with each content part as `rewriter` would have it. Never raises, as `rebase`."""
-    reader = _READERS.get(wire)
-    if reader is None:
-        return Rebased(body)
+Leaves: TypeAlias = Callable[[JsonValue], Iterable[tuple[Path, Sequence[Edit]]]]
+"""The edits of strings in a document, by their path."""
+
+
+def edited(
+    body: bytes, wire: Wire, form: Form, rewriter: PartRewriter, leaves: Leaves | None = None
+) -> Rebased:
+    """The answer `body` with each content part as `rewriter` would have it. Never raises, as `rebase`.
+
+    With `leaves` every other string is edited too, and reasoning also where it is signed.
+    """
     try:
         text = body.decode("utf-8")
         found = documents(form, text)
     except (ValueError, RecursionError):  # not what the wire says: the client gets what was recorded
         return Rebased(body)
+    parts = _parts(found, wire, form)
+    if leaves is not None:
+        parts.sealed.clear()
+    answer = _Answer(rewriter, parts, ascii_body=body.isascii())
+    if leaves is not None:
+        answer.add_leaves(found, leaves)
+    edits = [
+        edit
+        for number, wanted in sorted(answer.wanted.items())
+        for edit in answer.edits(number, found[number], wanted)
+    ]
+    return applied(body, text, edits, answer.count) if edits else Rebased(body)
+
+
+def _parts(found: Sequence[Document], wire: Wire, form: Form) -> Parts:
     parts = Parts()
+    reader = _READERS.get(wire)
+    if reader is None:
+        return parts
     read = reader(parts, streamed=form != "whole").read
     for parts.document, document in enumerate(found):
         value = document.value
@@ -78,19 +120,13 @@ def edited(body: bytes, wire: Wire, form: Form, rewriter: Rewriter) -> Rebased:
             for place, item in enumerate(value):
                 if isinstance(item, dict):
                     read(item, (place,), document.name)
-    answer = _Answer(rewriter, parts, ascii_body=body.isascii())
-    edits = [
-        edit
-        for number, wanted in sorted(answer.wanted.items())
-        for edit in answer.edits(number, found[number], wanted)
-    ]
-    return applied(body, text, edits, answer.count) if edits else Rebased(body)
+    return parts
 
 
 class _Answer:
     """What is edited where, found part by part."""
 
-    def __init__(self, rewriter: Rewriter, parts: Parts, *, ascii_body: bool) -> None:
+    def __init__(self, rewriter: PartRewriter, parts: Parts, *, ascii_body: bool) -> None:
         self._rewriter = rewriter
         self._ascii_body = ascii_body
         self._counts: dict[Part, int] = {}
@@ -98,6 +134,7 @@ class _Answer:
         self._strings: dict[tuple[int, Path], list[Edit]] = {}
         self._sources: dict[tuple[int, Path], Part] = {}
         self._numbers: dict[tuple[int, Path], int] = {}
+        self._pieces = {(piece.document, piece.path) for piece in parts.pieces}
         joined: dict[Part, list[Piece]] = {}
         for piece in parts.pieces:
             if piece.part[0] in parts.sealed:
@@ -115,6 +152,14 @@ class _Answer:
         self.wanted: dict[int, list[Path]] = {}
         for number, path in (*self._strings, *self._sources, *self._numbers):
             self.wanted.setdefault(number, []).append(path)
+
+    def add_leaves(self, found: Sequence[Document], leaves: Leaves) -> None:
+        """Edit the strings that are no piece of a part, and not in one."""
+        for number, document in enumerate(found):
+            for path, edits in leaves(document.value):
+                if not any((number, path[:end]) in self._pieces for end in range(len(path) + 1)):
+                    self._strings[number, path] = list(edits)
+                    self.wanted.setdefault(number, []).append(path)
 
     @property
     def count(self) -> int:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from rewind_proxy.canonical.scrub import Slot
+from rewind_proxy.canonical.shown import Taken
 
 Family = Literal["root", "uuid", "time"]
 
@@ -41,12 +42,12 @@ class Replacements:
         return bool(self.uuids or self.times) or any(old != new for old, new in self.roots.items())
 
 
-def slots_digest(slots: Sequence[Slot]) -> str:
+def slots_digest(taken: Iterable[Taken]) -> str:
     """Tells whether two requests of one fingerprint have the same values to put back: hex.
 
     It is kept with a recording, so that a replay at the same place need not read the recorded request again.
     """
-    values = "\0".join(f"{slot.placeholder}\0{slot.value}" for slot in slots if slot.rule in FAMILY_OF_RULE)
+    values = "\0".join(f"{each.placeholder}\0{each.value}" for each in taken if each.rule in FAMILY_OF_RULE)
     return hashlib.sha256(values.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

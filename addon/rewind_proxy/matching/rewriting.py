@@ -1,4 +1,4 @@
-"""What a grown redaction list does to recorded answers, if asked for, and to the records of the log (DESIGN §6)."""
+"""What a grown redaction list does to recorded answers, if asked to, and to the log (DESIGN §6)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def answer_rewriter(redactor: Redactor) -> Callable[[CassetteRecord, Answer], An
     """A function that redacts a recorded answer, and moves the ends of its chunks with the text."""
 
     def rewrite(cassette: CassetteRecord, answer: Answer) -> Answer:
-        redacted = redact_answer(answer.body, cassette.request.wire, answer_form(cassette), redactor)
+        form = answer_form(cassette.answer.content_type, cassette.request.form)
+        redacted = redact_answer(answer.body, cassette.request.wire, form, redactor)
         return Answer(redacted.body, moved_chunks(answer.chunks, redacted))
 
     return rewrite

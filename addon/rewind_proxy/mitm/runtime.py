@@ -41,6 +41,7 @@ class Runtime:
         self.store, self.log = opened.store, opened.log
         self.engine = Engine(settings, opened.reader, opened.store)
         self._redact = opened.reader.redactor.text
+        self._redacts_answers = opened.reader.redactor if settings.redact_answers else None
         self._recorder = Recorder(self.store, self.log, on_failure=_warn)
         # Answers are decoded and read on a thread of their own, so that a long one delays no other client.
         self._reading = ThreadPoolExecutor(1, "rewind-reading")
@@ -92,7 +93,9 @@ class Runtime:
             self.note(_passed(forward, captured, reason, failed=True))
 
     def _record(self, forward: Forward, captured: Captured) -> None:
-        made = exchange(forward, captured, record_errors=self.settings.record_errors)
+        made = exchange(
+            forward, captured, record_errors=self.settings.record_errors, redactor=self._redacts_answers
+        )
         if isinstance(made, NotRecorded):
             logger.info("rewind: not recorded: %s", made.reason)
             self.note(_passed(forward, captured, made.reason))

@@ -1,6 +1,8 @@
 """Cassettes and the call log in LMDB: the only place that imports lmdb."""
 
 from rewind_proxy.store.cassettes import Store
+from rewind_proxy.store.checking import Damage
+from rewind_proxy.store.current import is_store
 from rewind_proxy.store.exchange import Exchange, StoreStats
 from rewind_proxy.store.log import Log, log_path
 from rewind_proxy.store.recorder import Recorder
@@ -21,6 +23,7 @@ __all__ = [
     "Answer",
     "AnswerRecord",
     "CassetteRecord",
+    "Damage",
     "Exchange",
     "IndexReport",
     "Log",
@@ -31,5 +34,6 @@ __all__ = [
     "StepRecord",
     "Store",
     "StoreStats",
+    "is_store",
     "log_path",
 ]

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import zstandard
 
@@ -107,6 +108,52 @@ def drop_blob(txn: Txn, digest: bytes) -> None:
             add_count(txn, BLOB_COUNT, -1)
             add_count(txn, BYTE_COUNT, -len(decompress(value)))
             txn.delete(TABLE, _BLOB + digest)
+
+
+def blob_key(digest: bytes) -> bytes:
+    """Where a blob stands in the table; a reference to it for `problems`."""
+    return _BLOB + digest
+
+
+def list_key(last: bytes) -> bytes:
+    """Where the last link of a list stands in the table; a reference to it for `problems`."""
+    return _LINK + last
+
+
+def problems(txn: Txn, references: Counter[bytes]) -> Iterator[str]:
+    """What is wrong with the table, given how often recordings refer to each blob and list.
+
+    Everything is decompressed and its digest computed.
+    """
+    expected = Counter(references)
+    for key, _ in txn.scan(TABLE, _LINK):
+        try:
+            item, before = _read_link(txn, key[1:])
+        except CorruptRecordError as error:
+            yield str(error)
+            continue
+        expected[_BLOB + item] += 1
+        if before:
+            expected[_LINK + before] += 1
+    total = size = 0
+    for key, value in txn.scan(TABLE, _BLOB):
+        total += 1
+        try:
+            size += len(read_blob(txn, key[1:]))
+        except CorruptRecordError as error:
+            yield str(error)
+        if not expected[key]:
+            yield f"nothing refers to blob {key[1:].hex()} ({len(value)} bytes)"
+    for key, _ in txn.scan(TABLE, _LINK):
+        if not expected[key]:
+            yield f"nothing refers to list {key[1:].hex()}"
+    for key, wanted in expected.items():
+        if txn.get(TABLE, key) is None:
+            yield f"{'blob' if key[:1] == _BLOB else 'list'} {key[1:].hex()} is missing"
+        elif read_count(txn, _COUNT + key, TABLE) != wanted - 1:
+            yield f"the references to {key[1:].hex()} are counted wrongly"
+    if (total, size) != (read_count(txn, BLOB_COUNT), read_count(txn, BYTE_COUNT)):
+        yield "the blobs are counted wrongly"
 
 
 def keep_list(txn: Txn, contents: Sequence[bytes]) -> bytes:

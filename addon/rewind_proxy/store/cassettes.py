@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Self
 
 from rewind_proxy.canonical.model import JsonValue
-from rewind_proxy.errors import StoreError
+from rewind_proxy.errors import CorruptRecordError, StoreError
 from rewind_proxy.store import index, recordings, structure
 from rewind_proxy.store.blobs import BLOB_COUNT, BYTE_COUNT, read_count
+from rewind_proxy.store.checking import Damage, check
 from rewind_proxy.store.exchange import Exchange, StoreStats
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.recordings import Answer, Draft, RecordReader
@@ -177,6 +178,37 @@ class Store:
                 return
             yield from records
             last = keys[-1]
+
+    def readable(self) -> Iterator[CassetteRecord]:
+        """All recordings in recorded order, without those that are damaged (`check` names them)."""
+        with self._place.read() as txn:
+            keys = list(recordings.in_order(txn))
+        for key in keys:
+            try:
+                with self._place.read() as txn:
+                    record = self._reader.read(txn, key)
+            except CorruptRecordError:
+                continue
+            yield record
+
+    def check(self, progress: Progress | None = None) -> list[Damage]:
+        """What is damaged: all digests, checksums, counts and entries are looked at."""
+        with self._place.read() as txn:
+            return list(check(txn, progress))
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Why recordings were left out when everything was redacted again last: each could not be read."""
+        origin = self._place.origin
+        return origin.dropped if origin else ()
+
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self._place.size()
+
+    def spare(self) -> int:
+        """About how many bytes on disk `compact` would give back."""
+        return self._place.spare()
 
     def count(self, cls: str = "model") -> int:
         """How many recordings of a class there are."""

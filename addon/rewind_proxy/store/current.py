@@ -85,3 +85,8 @@ class Current:
             yield True
         finally:
             os.close(descriptor)
+
+
+def is_store(folder: Path) -> bool:
+    """Whether there is a store in a folder; one that is missing is empty."""
+    return Current(folder).signature() is not None

@@ -163,6 +163,21 @@ class Environment:
         with self._busy():
             self._raw.sync(True)
 
+    def spare(self) -> int:
+        """About how many bytes of the file are in pages that hold nothing any more."""
+        with self._busy():
+            raw = self._raw.begin()
+            try:
+                stats = [raw.stat(table) for table in self._tables.values()]
+            finally:
+                raw.abort()
+            used = sum(
+                each["branch_pages"] + each["leaf_pages"] + each["overflow_pages"]
+                for each in (*stats, self._raw.stat())
+            )
+            pages: int = self._raw.info()["last_pgno"] + 1 - used
+            return max(0, pages - _UNWRITTEN_PAGES) * int(self._raw.stat()["psize"])
+
     def copy(self, folder: Path) -> int:
         """Write a copy without free pages into an empty folder; a transaction that it has, no newer one."""
         with self._busy():

@@ -136,6 +136,11 @@ class Generations:
         environment = self._settle()
         return 0 if environment is None else (environment.path / DATA_FILE).stat().st_size
 
+    def spare(self) -> int:
+        """About how many bytes of it hold nothing any more."""
+        environment = self._settle()
+        return 0 if environment is None else environment.spare()
+
     def close(self) -> None:
         """Close it. Twice is once."""
         with self._lock:

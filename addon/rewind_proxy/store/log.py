@@ -10,6 +10,7 @@ from typing import Self, TypeVar
 from pydantic import ValidationError
 
 from rewind_proxy.errors import CorruptRecordError, StoreError
+from rewind_proxy.store.checking import Damage
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.records import Record, RunRecord, StepRecord
 from rewind_proxy.store.rewrite_log import Transform, rewrite_log
@@ -143,6 +144,49 @@ class Log:
         if value is None:
             raise StoreError(f"run {run_id} has no step {number}: `rewind steps {run_id}` lists them")
         return _parse(StepRecord, value, _step_name(key))
+
+    def readable(self) -> Iterator[RunRecord | StepRecord]:
+        """All runs, then all steps, without those that do not parse (`check` names them)."""
+        return (record for record in self._all() if not isinstance(record, Damage))
+
+    def check(self) -> list[Damage]:
+        """What does not parse."""
+        return [record for record in self._all() if isinstance(record, Damage)]
+
+    def _all(self) -> Iterator[RunRecord | StepRecord | Damage]:
+        kinds: tuple[tuple[str, type[RunRecord | StepRecord], Callable[[bytes], str]], ...] = (
+            (_RUNS, RunRecord, lambda key: f"run {key.decode()}"),
+            (_STEPS, StepRecord, _step_name),
+        )
+        for table, kind, name in kinds:
+            last = b""
+            while True:
+                with self._place.read() as txn:
+                    page = list(islice(txn.scan(table, b"", last), _BATCH))
+                if not page:
+                    break
+                for key, value in page:
+                    try:
+                        record = _parse(kind, value, name(key))
+                    except CorruptRecordError as error:
+                        yield Damage(str(error))
+                    else:
+                        yield record
+                last = page[-1][0]
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """As `Store.left_out`."""
+        origin = self._place.origin
+        return origin.dropped if origin else ()
+
+    def size(self) -> int:
+        """As `Store.size`."""
+        return self._place.size()
+
+    def spare(self) -> int:
+        """As `Store.spare`."""
+        return self._place.spare()
 
     # -- rewriting
 

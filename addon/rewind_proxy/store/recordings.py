@@ -26,6 +26,7 @@ from rewind_proxy.errors import CorruptRecordError
 from rewind_proxy.store import index, structure
 from rewind_proxy.store.blobs import (
     add_count,
+    blob_key,
     compress,
     decompress,
     drop_blob,
@@ -90,7 +91,7 @@ def count(txn: Txn, cls: str | None = None) -> int:
 
 def write(txn: Txn, record: CassetteRecord, draft: Draft) -> CassetteRecord:
     """Write a recording under its `seq`; the record with its checksum. The index is another matter."""
-    key, cassette_id = seq_key(record.seq), bytes.fromhex(record.id)
+    key = seq_key(record.seq)
     answer_digest = keep_blob(txn, draft.answer)
     stored: JsonObject = {
         "body": None if draft.body is None else structure.keep(txn, draft.body),
@@ -101,9 +102,8 @@ def write(txn: Txn, record: CassetteRecord, draft: Draft) -> CassetteRecord:
     text = record.to_json()
     txn.put(_CASSETTES, _RECORD + key, _seal(text) + compress(text))
     txn.put(_CASSETTES, _STRUCTURE + key, compress(content))
-    txn.put(_CASSETTES, _ID + cassette_id + key, b"")
-    txn.put(_CASSETTES, _RUN + record.run.encode() + _RUN_END + key, b"")
-    txn.put(_EXACT, index.fingerprint_key(record.exact) + key, cassette_id)
+    for (table, entry), value in entries(record).items():
+        txn.put(table, entry, value)
     add_count(txn, _TOTAL, 1)
     add_count(txn, _CLASS + record.request.cls.encode(), 1)
     return record
@@ -116,14 +116,8 @@ def remove(txn: Txn, record: CassetteRecord) -> None:
     if structure_of_body is not None:
         structure.drop(txn, structure_of_body)
     drop_blob(txn, bytes.fromhex(record.answer_sha256))
-    for entry in (
-        _RECORD + key,
-        _STRUCTURE + key,
-        _ID + bytes.fromhex(record.id) + key,
-        _RUN + record.run.encode() + _RUN_END + key,
-    ):
-        txn.delete(_CASSETTES, entry)
-    txn.delete(_EXACT, index.fingerprint_key(record.exact) + key)
+    for table, entry in ((_CASSETTES, _RECORD + key), (_CASSETTES, _STRUCTURE + key), *entries(record)):
+        txn.delete(table, entry)
     for settings in index.all_settings(txn):
         index.remove(txn, settings, key)
     add_count(txn, _TOTAL, -1)
@@ -201,6 +195,31 @@ def _structure(txn: Txn, record: CassetteRecord) -> JsonObject:
     if hashlib.sha256(content + bytes.fromhex(record.answer_sha256)).hexdigest() != record.checksum:
         raise CorruptRecordError(f"cassette {record.id} does not match its checksum: run `rewind verify`")
     return cast("JsonObject", store_loads(content))
+
+
+def references(txn: Txn, record: CassetteRecord) -> Iterator[bytes]:
+    """The blobs and lists that a recording refers to. Raises `CorruptRecordError`."""
+    yield blob_key(bytes.fromhex(record.answer_sha256))
+    body = _structure(txn, record)["body"]
+    if body is not None:
+        yield from structure.references(body)
+
+
+def entries(record: CassetteRecord) -> dict[tuple[str, bytes], bytes]:
+    """What leads to a recording in the tables, but for the normalised index."""
+    key, cassette_id = seq_key(record.seq), bytes.fromhex(record.id)
+    return {
+        (_CASSETTES, _ID + cassette_id + key): b"",
+        (_CASSETTES, _RUN + record.run.encode() + _RUN_END + key): b"",
+        (_EXACT, index.fingerprint_key(record.exact) + key): cassette_id,
+    }
+
+
+def all_entries(txn: Txn) -> Iterator[tuple[str, bytes]]:
+    """Every entry that leads to a recording, but for the normalised index."""
+    for table, prefix in ((_CASSETTES, _ID), (_CASSETTES, _RUN), (_EXACT, b"")):
+        for key, _ in txn.scan(table, prefix):
+            yield table, key
 
 
 def exists(txn: Txn, key: bytes) -> bool:

@@ -10,13 +10,23 @@ inside a `value` pair, so nothing a client sends can be read as a reference:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from rewind_proxy.canonical.jcs import store_dumps, store_loads
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.errors import CorruptRecordError
-from rewind_proxy.store.blobs import drop_blob, drop_list, keep_blob, keep_list, read_blob, read_list
+from rewind_proxy.store.blobs import (
+    blob_key,
+    drop_blob,
+    drop_list,
+    keep_blob,
+    keep_list,
+    list_key,
+    read_blob,
+    read_list,
+)
 from rewind_proxy.store.transaction import Txn
 
 ELEMENTWISE = frozenset({"messages", "input", "contents", "system"})
@@ -114,6 +124,23 @@ def drop(txn: Txn, structure: JsonValue) -> None:
         case ["members", list(members)]:
             for member in members:
                 drop(txn, _pair(member)[1])
+        case _:
+            raise _corrupt()
+
+
+def references(structure: JsonValue) -> Iterator[bytes]:
+    """The blobs and lists that a structure refers to, as keys of their table. Raises `CorruptRecordError`."""
+    match structure:
+        case ["value", _]:
+            return
+        case ["blob", str(digest)]:
+            yield blob_key(bytes.fromhex(digest))
+        case ["list", str(digest)]:
+            if digest:
+                yield list_key(bytes.fromhex(digest))
+        case ["members", list(members)]:
+            for member in members:
+                yield from references(_pair(member)[1])
         case _:
             raise _corrupt()
 

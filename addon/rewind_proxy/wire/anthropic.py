@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from urllib.parse import unquote
 
+from rewind_proxy.canonical.item import Item, of_item
 from rewind_proxy.canonical.model import (
     CanonicalRequest,
     Ending,
@@ -55,8 +56,8 @@ class Anthropic:
         if "system" in fields:
             conversation.add("system", _blocks(fields.pop("system")))
         for message in take_list(fields, "messages"):
-            _message(conversation, message)
-        tools = tuple(_tool(tool) for tool in take_list(fields, "tools"))
+            conversation.take(message, _message)
+        tools = tuple(of_item(tool, _tool, _known_tool) for tool in take_list(fields, "tools"))
         lift(fields, "output_config", {"format": "response_format"})
         lift(fields, "diagnostics", {"previous_message_id": _PREVIOUS})
         _tool_choice(fields)
@@ -167,6 +168,10 @@ def _media(block: JsonObject, kind: JsonValue) -> JsonObject | None:
     known = ("type", "url", "file_id") if "data" not in source else ("type", "media_type", "data")
     with_rest(media, source, *known)
     return with_rest(media, block, "type", "source")
+
+
+def _known_tool(tool: JsonValue) -> JsonObject:
+    return Item(_tool(tool))
 
 
 def _tool(tool: JsonValue) -> JsonObject:

@@ -32,8 +32,8 @@ from rewind_proxy.wire.conversation import (
 )
 from rewind_proxy.wire.parameters import (
     flatten,
+    known_tool,
     lift,
-    openai_tool,
     openai_tool_choice,
     present,
     rename,
@@ -67,8 +67,8 @@ class ChatCompletions:
         fields = present(body)
         conversation = Conversation()
         for message in take_list(fields, "messages"):
-            _message(conversation, message)
-        tools = tuple(openai_tool(tool) for tool in take_list(fields, "tools"))
+            conversation.take(message, _message)
+        tools = tuple(known_tool(tool) for tool in take_list(fields, "tools"))
         lift(fields, "reasoning", {"effort": "reasoning_effort"})
         params = rename(fields, _NAMES)
         if "stop" in params:

@@ -6,8 +6,9 @@ wires agree on whether it may be sent at all), and a result's tool name goes whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from rewind_proxy.canonical.item import Item, of_item
 from rewind_proxy.canonical.jcs import parse
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Role
 from rewind_proxy.errors import OpaqueBodyError
@@ -17,31 +18,37 @@ class Conversation:
     """Collects turns in order; neighbours of one role become one message."""
 
     def __init__(self) -> None:
-        self._turns: list[tuple[Role, list[JsonObject]]] = []
+        self.turns: list[tuple[Role, list[JsonObject]]] = []
+        """Those so far."""
 
     def add(self, role: Role, parts: Iterable[JsonObject]) -> None:
         """One turn, which may be empty."""
-        if self._turns and self._turns[-1][0] == role:
-            self._turns[-1][1].extend(parts)
+        if self.turns and self.turns[-1][0] == role:
+            self.turns[-1][1].extend(parts)
         else:
-            self._turns.append((role, list(parts)))
+            self.turns.append((role, list(parts)))
+
+    def take(self, item: JsonValue, read: Callable[[Conversation, JsonValue], None]) -> None:
+        """Add the turns that `read` makes of one item of the wire. They depend on the item alone."""
+        for role, parts in of_item(item, read, lambda _: _turns_of(item, read)):
+            self.add(role, parts)
 
     @property
     def spoken(self) -> bool:
         """Whether anything but the system has spoken yet."""
-        return any(role != "system" for role, _ in self._turns)
+        return any(role != "system" for role, _ in self.turns)
 
     def messages(self) -> tuple[Message, ...]:
         """The canonical messages."""
         if any(
-            "name" in part and part["type"] == "tool_result" for _, parts in self._turns for part in parts
+            "name" in part and part["type"] == "tool_result" for _, parts in self.turns for part in parts
         ):
             self._drop_known_names()
-        return tuple([Message(role, tuple(parts)) for role, parts in self._turns])
+        return tuple([Message(role, tuple(parts)) for role, parts in self.turns])
 
     def _drop_known_names(self) -> None:
         names: dict[str, JsonValue] = {}
-        for _, parts in self._turns:
+        for _, parts in self.turns:
             for index, part in enumerate(parts):
                 if part["type"] == "tool_call":
                     names[part_id(part)] = part.get("name")
@@ -49,6 +56,15 @@ class Conversation:
                     "name" in part and part["name"] == names.get(part_id(part))
                 ):
                     parts[index] = {name: value for name, value in part.items() if name != "name"}
+
+
+def _turns_of(
+    item: JsonValue, read: Callable[[Conversation, JsonValue], None]
+) -> tuple[tuple[Role, tuple[JsonObject, ...]], ...]:
+    alone = Conversation()
+    read(alone, item)
+    kept = isinstance(item, Item)
+    return tuple((role, tuple(map(Item, parts) if kept else parts)) for role, parts in alone.turns)
 
 
 def part_id(part: JsonObject) -> str:

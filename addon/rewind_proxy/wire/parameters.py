@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rewind_proxy.canonical.item import Item, of_item
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 
 
@@ -64,6 +65,11 @@ def flatten(value: JsonObject, inner: str) -> JsonObject:
 def string_list(value: JsonValue) -> JsonValue:
     """A string as a list of one: both spell one stop sequence."""
     return [value] if isinstance(value, str) else value
+
+
+def known_tool(tool: JsonValue) -> JsonObject:
+    """`openai_tool`, which an item keeps."""
+    return of_item(tool, openai_tool, lambda sent: Item(openai_tool(sent)))
 
 
 def openai_tool(tool: JsonValue) -> JsonObject:

@@ -29,8 +29,8 @@ from rewind_proxy.wire.conversation import (
     wrapper_parts,
 )
 from rewind_proxy.wire.parameters import (
+    known_tool,
     lift,
-    openai_tool,
     openai_tool_choice,
     present,
     rename,
@@ -79,10 +79,10 @@ class Responses:
             conversation.add("user", text_parts(text))
         for item in take_list(fields, "input"):
             if (found := _additional_tools(item)) is not None and not conversation.spoken:
-                tools.extend(openai_tool(tool) for tool in found)
+                tools.extend(known_tool(tool) for tool in found)
             else:
-                _item(conversation, item)
-        tools.extend(openai_tool(tool) for tool in take_list(fields, "tools"))
+                conversation.take(item, _item)
+        tools.extend(known_tool(tool) for tool in take_list(fields, "tools"))
         lift(fields, "text", {"format": "response_format", "verbosity": "verbosity"})
         lift(fields, "reasoning", {"effort": "reasoning_effort"})
         params = rename(fields, _NAMES)

@@ -8,14 +8,23 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-from rewind_proxy.canonical.answer import CanonicalAnswer, Rendered
+from rewind_proxy.canonical.answer import Asked, CanonicalAnswer, Rendered
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Wire
+from rewind_proxy.wire import answers
 
 JSON_TYPE = "application/json"
 SSE_TYPE = "text/event-stream; charset=utf-8"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.>-]+")
 _LONGEST_NOTE = 60
 _INFINITE = (float("inf"), float("-inf"))
+# What a Responses answer repeats of its request: no part of what the model said, and never missed elsewhere.
+_ECHOES = frozenset(
+    (
+        "background completed_at conversation instructions max_output_tokens max_tool_calls metadata "
+        "parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_retention reasoning "
+        "safety_identifier store temperature text tool_choice tools top_logprobs top_p truncation user"
+    ).split()
+)
 
 
 class Notes:
@@ -30,9 +39,9 @@ class Notes:
         self._phrases.setdefault(phrase[:_LONGEST_NOTE].rstrip() or "opaque")
 
     def members(self, kind: str, part: JsonObject, *known: str) -> None:
-        """Note each member of a part that is not `known`, as `reasoning signature`."""
+        """Note each member of a part that is not `known`, as `reasoning signature`; an item's id is none."""
         for name in part:
-            if name not in known and name != "type":
+            if name not in known and name not in ("type", "item_id"):
                 self.add(kind, name)
 
     def opaque(self, part: JsonObject) -> None:
@@ -56,7 +65,8 @@ def note_own(answer: CanonicalAnswer, wire: Wire, notes: Notes) -> None:
         return
     for own in (answer.own, *(choice.own for choice in answer.choices)):
         for name in own:
-            notes.add(name)
+            if name not in _ECHOES:
+                notes.add(name)
 
 
 def derived_id(prefix: str, *content: JsonValue) -> str:
@@ -96,6 +106,16 @@ def arguments_object(part: JsonObject, notes: Notes) -> JsonObject:
         return value
     notes.add("arguments as text")
     return {"input": text}
+
+
+def custom_input(part: JsonObject, asked: Asked) -> str | None:
+    """The input of a custom tool in a call of a wire without them; None when it is no such call."""
+    if part.get("name") not in asked.custom_tools:
+        return None
+    match answers.load_object(source_text(part.get("arguments"))):
+        case {"input": str(source), **rest} if not rest:
+            return source
+    return None
 
 
 def _refuse(token: str) -> JsonValue:

@@ -1,0 +1,289 @@
+"""Sessions: how a client names its own, and in which order it gets the answers to one request."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import ssl
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from proxy.calls import CHAT, CHAT_PATH, OPENAI, new_prompt
+from proxy.conftest import CONTROL, Stage, Start, tell
+from proxy.looking import recorded, run_of, steps_of
+from rewind_proxy.cli.provider import FakeProvider
+from rewind_proxy.store import Log
+from support.client import Client, tunnel
+from support.proxies import Proxy, proxy
+
+
+class Repeated(NamedTuple):
+    """A prompt that was recorded three times in one run, and its answers in order."""
+
+    prompt: str
+    answers: tuple[bytes, bytes, bytes]
+    store: Path
+
+
+@pytest.fixture(scope="module")
+def repeated(tmp_path_factory: pytest.TempPathFactory, _the_stage: Stage, confdir: Path) -> Repeated:
+    """Mode `record` asks the provider each time, and keeps each answer."""
+    prompt, store = new_prompt(), tmp_path_factory.mktemp("repeated") / "store"
+    settings = {"mode": "record", "session": "recording"}
+    folder = tmp_path_factory.mktemp("recording")
+    with proxy(folder, confdir, provider=_the_stage.provider, settings=settings, store=store) as running:
+        first, second, third = (CHAT.once(running, prompt).body for _ in range(3))
+        recorded(store, prompt, 3)
+    assert len({first, second, third}) == 3
+    return Repeated(prompt, (first, second, third), store)
+
+
+@pytest.fixture(scope="module")
+def replaying(
+    repeated: Repeated, stopped: FakeProvider, tmp_path_factory: pytest.TempPathFactory, confdir: Path
+) -> Iterator[Proxy]:
+    """A proxy that replays it, and whose settings the tests change."""
+    folder, settings = tmp_path_factory.mktemp("replaying"), {"mode": "replay"}
+    with proxy(
+        folder, confdir, provider=stopped, settings=settings, store=repeated.store, options=CONTROL
+    ) as running:
+        yield running
+
+
+def answers(running: Proxy, prompt: str, session: str, count: int) -> list[bytes]:
+    """The next answers that a session gets."""
+    return [CHAT.once(running, prompt, headers={"x-rewind-session": session}).body for _ in range(count)]
+
+
+def test_a_session_gets_the_answers_in_order_then_the_last_again(
+    repeated: Repeated, replaying: Proxy
+) -> None:
+    """Three were recorded: the fourth and fifth time the third comes again."""
+    first, second, third = repeated.answers
+    assert answers(replaying, repeated.prompt, "in order", 5) == [first, second, third, third, third]
+
+
+def test_two_sessions_do_not_take_from_each_other(repeated: Repeated, replaying: Proxy) -> None:
+    """Each session goes through the answers on its own, however their requests mix."""
+    got: dict[str, list[bytes]] = {"a": [], "b": []}
+    for session in "aabab":
+        got[session] += answers(replaying, repeated.prompt, session, 1)
+    assert got == {"a": list(repeated.answers), "b": list(repeated.answers[:2])}
+
+
+def test_a_proxy_started_anew_begins_again(repeated: Repeated, start: Start, stopped: FakeProvider) -> None:
+    """A session lasts as long as its proxy; without a name it is the life of the proxy."""
+    for _ in range(2):
+        settings = {"mode": "replay"}
+        with start(provider=stopped, settings=settings, store=repeated.store) as running:
+            got = [CHAT.once(running, repeated.prompt).body for _ in range(2)]
+        assert got == list(repeated.answers[:2])
+
+
+@pytest.mark.parametrize(("repeat", "place"), [("first", 0), ("last", 2)])
+def test_one_answer_can_be_enough(repeated: Repeated, replaying: Proxy, repeat: str, place: int) -> None:
+    """`rewind_repeat` says which of several a session gets every time."""
+    tell(replaying, "set", "rewind_repeat", repeat)
+    try:
+        assert answers(replaying, repeated.prompt, "one", 2) == [repeated.answers[place]] * 2
+    finally:
+        tell(replaying, "set", "rewind_repeat", "")
+
+
+def test_a_used_up_sequence_can_miss(repeated: Repeated, replaying: Proxy) -> None:
+    """With `rewind_exhausted = miss` the fourth request is refused, and told why."""
+    tell(replaying, "set", "rewind_exhausted", "miss")
+    try:
+        assert answers(replaying, repeated.prompt, "used up", 3) == list(repeated.answers)
+        [refusal] = answers(replaying, repeated.prompt, "used up", 1)
+    finally:
+        tell(replaying, "set", "rewind_exhausted", "")
+    assert b"exhausted: it was recorded 3 times, and each was used in this session" in refusal
+    assert b"Would match with: exhausted = last" in refusal
+
+
+def test_the_newest_run_answers(live: Proxy, offline: Proxy) -> None:
+    """Of two runs that recorded a request, the newer one's answer is replayed."""
+    prompt = new_prompt()
+    tell(live, "set", "rewind_mode", "record")
+    try:
+        recordings = answers(live, prompt, new_prompt(), 1) + answers(live, prompt, new_prompt(), 1)
+        recorded(live.store, prompt, 2)
+    finally:
+        tell(live, "set", "rewind_mode", "")
+    assert answers(offline, prompt, new_prompt(), 1) == recordings[1:]
+
+
+# Names
+
+
+def credentials(name: str, password: str = "x") -> str:
+    """`Proxy-Authorization` as clients make it from the user name in a proxy's URL."""
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+
+
+def heard_nothing_of_ours(stage: Stage, prompt: str) -> bool:
+    """Whether the provider got the request without headers for us."""
+    [request] = stage.heard(prompt)
+    ours = ("x-rewind-session", "x-rewind-mode", "proxy-authorization")
+    return not set(ours) & {name for name, _ in request.headers}
+
+
+def test_a_header_names_the_session(live: Proxy, stage: Stage) -> None:
+    """`x-rewind-session` is in the log, and does not reach the provider."""
+    prompt, session = new_prompt(), new_prompt()
+    headers = {"x-rewind-session": session, "x-rewind-mode": "auto", "user-agent": "tests/1"}
+    CHAT.once(live, prompt, headers=headers)
+    assert heard_nothing_of_ours(stage, prompt)
+    run = run_of(live.store, session)
+    assert (run.mode, run.client) == ("auto", "tests/1")
+
+
+def ask_with_user(live: Proxy, prompt: str, name: str, headers: Mapping[str, str]) -> int:
+    """Ask through a tunnel that was opened with a user name, as `HTTPS_PROXY=http://name:x@…` does."""
+    connection = http.client.HTTPSConnection("127.0.0.1", live.port, context=live.trust(), timeout=30)
+    connection.set_tunnel(OPENAI, 443, {"Proxy-Authorization": credentials(name)})
+    try:
+        connection.request("POST", CHAT_PATH, http_body(prompt), dict(headers))
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def http_body(prompt: str) -> bytes:
+    """A body for Chat Completions."""
+    return b'{"model":"m1","messages":[{"role":"user","content":"%s"}]}' % prompt.encode()
+
+
+def test_the_user_name_at_the_proxy_names_the_session(live: Proxy, stage: Stage) -> None:
+    """A name in the proxy's URL is enough, with any password."""
+    prompt, session = new_prompt(), new_prompt()
+    assert ask_with_user(live, prompt, session, {}) == 200
+    assert heard_nothing_of_ours(stage, prompt)
+    [step] = steps_of(live.store, session)
+    assert step.tier == "recorded"
+
+
+def test_the_header_goes_before_the_user_name(live: Proxy) -> None:
+    """A client that says both means the nearer one."""
+    prompt, session = new_prompt(), new_prompt()
+    ask_with_user(live, prompt, new_prompt(), {"x-rewind-session": session})
+    steps_of(live.store, session)
+
+
+def test_the_user_name_counts_without_tls_too(live: Proxy, stage: Stage) -> None:
+    """On plain HTTP the credentials come with the request; they are for the proxy alone."""
+    prompt, session = new_prompt(), new_prompt()
+    with Client(live, OPENAI, tls=False) as client:
+        got = client.post(CHAT_PATH, http_body(prompt), {"proxy-authorization": credentials(session)})
+    assert got.status == 200
+    assert heard_nothing_of_ours(stage, prompt)
+    steps_of(live.store, session)
+
+
+@pytest.mark.parametrize("value", ["Bearer x", "Basic !", "Basic /w==", "Basic"])
+def test_other_credentials_for_the_proxy_name_nothing(live: Proxy, stage: Stage, value: str) -> None:
+    """What is no user name is taken out all the same, and harms nothing."""
+    prompt = new_prompt()
+    with Client(live, OPENAI, tls=False) as client:
+        got = client.post(CHAT_PATH, http_body(prompt), {"proxy-authorization": value})
+    assert got.status == 200
+    assert heard_nothing_of_ours(stage, prompt)
+
+
+def test_a_session_can_be_the_proxys(start: Start, stage: Stage) -> None:
+    """`rewind_session` names the calls that have no name of their own."""
+    with start(provider=stage.provider, settings={"session": "nightly"}) as running:
+        CHAT.once(running, new_prompt())
+        CHAT.once(running, new_prompt(), headers={"x-rewind-session": "mine"})
+        steps_of(running.store, "nightly")
+        steps_of(running.store, "mine")
+
+
+def test_a_proxy_with_a_password_asks_for_it_first(start: Start, stage: Stage) -> None:
+    """mitmproxy's `proxyauth` works: 407 before anything else, then the user name is the session."""
+    prompt, session = new_prompt(), new_prompt()
+    with start(provider=stage.provider, options=["--proxyauth", "any"]) as running:
+        connection = None
+        status, connection = tunnel(running, OPENAI, 443)
+        connection.close()
+        assert status == 407
+        with Client(running, OPENAI, tls=False) as client:
+            assert client.post(CHAT_PATH, http_body(prompt)).status == 407
+        assert ask_with_user(running, prompt, session, {}) == 200
+        steps_of(running.store, session)
+        assert heard_nothing_of_ours(stage, prompt)
+
+
+def test_each_run_of_a_session_name_is_its_own(start: Start, stage: Stage) -> None:
+    """A name that is used again after a restart is another run in the log."""
+    for _ in range(2):
+        with start(provider=stage.provider, settings={"session": "again"}) as running:
+            CHAT.once(running, new_prompt())
+    steps_of(running.store, "again", 2)
+    with Log.open(running.store, readonly=True) as log:
+        runs = list(log.runs())
+    assert len({run.id for run in runs}) == 2
+    assert all(run.ended_at and run.ended_at >= run.started_at for run in runs)
+
+
+# Replay asked for by the client
+
+
+def test_a_client_can_ask_for_replay(live: Proxy, stage: Stage) -> None:
+    """`x-rewind-mode: replay` refuses a miss and answers a hit, in a proxy that may go live."""
+    prompt, other = new_prompt(), new_prompt()
+    replay = {"x-rewind-mode": "replay"}
+    assert CHAT.once(live, prompt, headers=replay).headers["x-rewind"] == "refused"
+    assert not stage.heard(prompt)
+    recording = CHAT.once(live, prompt)
+    recorded(live.store, prompt)
+    hit = CHAT.once(live, prompt, headers=replay)
+    assert (hit.headers["x-rewind"], hit.body) == ("replayed", recording.body)
+    with Client(live, OPENAI) as client:
+        for path in ("/v1/models", "/v1/responses"):
+            assert client.get(path, replay).headers["x-rewind"] == "refused"
+        assert CHAT.send(client, other, headers=replay).status == 400
+    assert len(stage.heard(prompt)) == 1
+    assert not stage.heard(other)
+
+
+@pytest.mark.parametrize("mode", ["auto", "record", "passthrough", "REPLAY?"])
+def test_a_client_cannot_ask_for_less(offline: Proxy, stopped: FakeProvider, mode: str) -> None:
+    """No other word in `x-rewind-mode` makes a replaying proxy go live."""
+    offline.sockets.clear()
+    assert CHAT.once(offline, new_prompt(), headers={"x-rewind-mode": mode}).status == 400
+    assert offline.sockets.outward(stopped.port) == []
+
+
+def test_a_live_turn_after_replayed_ones_is_told(live: Proxy) -> None:
+    """It carries ids that the provider has never seen: warning and step say so."""
+    prompt, session = new_prompt(), new_prompt()
+    headers = {"x-rewind-session": session}
+    CHAT.once(live, prompt)
+    recorded(live.store, prompt)
+    for text in (prompt, new_prompt()):
+        CHAT.once(live, text, headers=headers)
+    steps = steps_of(live.store, session, 2)
+    assert [step.tier for step in steps] == ["exact", "recorded"]
+    assert steps[1].note == "live after replayed steps"
+    assert f"{steps[1].run}.2 goes live after replayed steps" in live.child.output
+
+
+def test_a_client_may_speak_tls_to_the_proxy(live: Proxy, stage: Stage) -> None:
+    """`HTTPS_PROXY=https://…`: the proxy's own TLS is no connection to a host that nobody knows."""
+    prompt = new_prompt()
+    context = live.trust()
+    context.check_hostname = False
+    connection = http.client.HTTPSConnection("127.0.0.1", live.port, context=context, timeout=30)
+    try:
+        connection.request("POST", f"http://{OPENAI}{CHAT_PATH}", http_body(prompt))
+        response = connection.getresponse()
+        assert (response.status, response.getheader("x-rewind")) == (200, "recording")
+    finally:
+        connection.close()
+    assert stage.heard(prompt)
+    assert isinstance(context, ssl.SSLContext)
