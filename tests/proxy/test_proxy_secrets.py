@@ -1,11 +1,12 @@
-"""No credential of a request is at rest in any file of ours, in the output, or in a saved flow (promise 4)."""
+"""No credential of a request is at rest in a file of ours, in the output, or in a saved flow (promise 4)."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,35 +24,90 @@ from support.children import Finished
 from support.client import Client, Got
 from support.proxies import Proxy, proxy
 
-PLACES = (
-    "the authorization header",
-    "the x-api-key header",
-    "the x-goog-api-key header",
-    "a cookie",
-    "the proxy's password",
-    "the user agent",
-    "the session's name",
-    "the query",
-    "the path",
-    "the system prompt",
-    "the prompt",
-    "the end of a long prompt",
-    "tool arguments",
-    "a tool result",
-    "a tool's description",
-    "an unknown field",
-    "the model's name",
-    "a body that is not JSON",
-    "a compressed body",
-    "a side request's query",
-    "a side request's body",
-    "a refused prompt",
-    "a prompt while ours failed",
-    "a path while ours failed",
-    "telemetry",
-    "a login",
-)
 _FRAME = b"\x28\xb5\x2f\xfd"
+_PATH_BY_MITMDUMP = re.compile(r"^\S+: (?:GET|POST) [^ ?]*", re.MULTILINE)
+"""mitmdump's own line of a flow, up to its query: what a user asks it to show is not ours to change."""
+ASKED_TO_REPLAY = {"x-rewind-mode": "replay"}
+
+
+def chat_saying(text: str) -> JsonObject:
+    """A request whose prompt ends so; what an answer echoes are its first words."""
+    said = f"Words that the answer of the provider echoes: {text}"
+    return {"model": "m1", "messages": [{"role": "user", "content": said}]}
+
+
+def tool_turn(arguments: str, result: str) -> JsonObject:
+    """A request after a tool call; an answer quotes the first words of the result."""
+    call: JsonObject = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    return {
+        "model": "m1",
+        "messages": [
+            {"role": "user", "content": "Do it."},
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": result},
+        ],
+    }
+
+
+def offering(description: str) -> JsonObject:
+    """A request that offers a tool."""
+    tool: JsonObject = {"type": "function", "function": {"name": "f", "description": description}}
+    return chat_saying("use it") | {"tools": [tool]}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request with a credential in it."""
+
+    body: JsonObject | bytes | None = field(default_factory=lambda: chat_saying("hello"))
+    path: str = CHAT_PATH
+    headers: Mapping[str, str] = field(default_factory=dict)
+    host: str = OPENAI
+    tls: bool = True
+    broken: bool = False
+    """Whether ours fails on it."""
+
+
+GENERATE = "/v1beta/models/m1:generateContent"
+GENERATED: JsonObject = {"contents": [{"parts": [{"text": "hello"}]}]}
+PLACES: Mapping[str, Callable[[str], Sent]] = {
+    "authorization": lambda key: Sent(headers={"authorization": f"Bearer {key}"}),
+    "x-api-key": lambda key: Sent(headers={"x-api-key": key}),
+    "x-goog-api-key": lambda key: Sent(GENERATED, GENERATE, {"x-goog-api-key": key}, GEMINI),
+    "a cookie": lambda key: Sent(headers={"cookie": f"session={key}"}),
+    "the proxy's password": lambda key: Sent(
+        headers={"proxy-authorization": credentials("me", key)}, tls=False
+    ),
+    "the user agent": lambda key: Sent(headers={"user-agent": f"agent/{key}"}),
+    "the session's name": lambda key: Sent(headers={"x-rewind-session": key}),
+    "the query": lambda key: Sent(GENERATED, f"{GENERATE}?key={key}", host=GEMINI),
+    "the path": lambda key: Sent(path=f"/v1/deployments/{key}/chat/completions"),
+    "a path that is refused": lambda key: Sent(
+        path=f"/v1/deployments/{key}/chat/completions", headers=ASKED_TO_REPLAY
+    ),
+    "the system prompt": lambda key: Sent(
+        {"model": "m1", "messages": [{"role": "system", "content": f"Use {key}."}]}
+    ),
+    "the prompt": lambda key: Sent(chat_saying(f"my key is {key}, keep it")),
+    "the end of a long prompt": lambda key: Sent(chat_saying("word " * 5000 + key)),
+    "a prompt that is refused": lambda key: Sent(chat_saying(key), headers=ASKED_TO_REPLAY),
+    "tool arguments": lambda key: Sent(tool_turn(json.dumps({"env": {"KEY": key}}), "done")),
+    "a tool result": lambda key: Sent(tool_turn("{}", "word " * 500 + f"OPENAI_API_KEY={key}\n")),
+    "a tool's description": lambda key: Sent(offering(f"Uses {key} to search.")),
+    "an unknown field": lambda key: Sent(chat_saying("hi") | {"x_new": {"deep": [key]}}),
+    "a user's name": lambda key: Sent(chat_saying("hi") | {"user": key}),
+    "a body that is not JSON": lambda key: Sent(f"plain {key}".encode()),
+    "a compressed body": lambda key: Sent(
+        zstandard.compress(json.dumps(chat_saying(key)).encode()), headers={"content-encoding": "zstd"}
+    ),
+    "a side request's query": lambda key: Sent(None, f"/v1/models?api_key={key}"),
+    "a side request's path": lambda key: Sent(None, f"/v1/files/{key}"),
+    "a side request's body": lambda key: Sent({"token": key}, "/v1/initialize"),
+    "telemetry": lambda key: Sent(key.encode(), "/v1/traces/ingest"),
+    "a login": lambda key: Sent(key.encode(), "/v1/oauth/token"),
+    "a prompt on which ours fails": lambda key: Sent(chat_saying(key), broken=True),
+    "a path on which ours fails": lambda key: Sent(path=f"/v1/x/{key}", broken=True),
+}
 
 
 class Kept(NamedTuple):
@@ -67,102 +123,40 @@ class Kept(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory, confdir: Path) -> Iterator[Kept]:
+def kept(tmp_path_factory: pytest.TempPathFactory, confdir: Path) -> Kept:
     """Send a credential in every place, live and then in replay; end both proxies; read all files."""
     secrets = {place: fake_credential() for place in PLACES}
-    flows, home = tmp_path_factory.mktemp("flows") / "flows", tmp_path_factory.mktemp("recording")
-    answers: dict[str, Got] = {}
+    home, away = tmp_path_factory.mktemp("recording"), tmp_path_factory.mktemp("replaying")
+    flows = tmp_path_factory.mktemp("flows") / "flows"
     with FakeProvider() as provider:
-        options = [*CONTROL, "-w", str(flows)]
-        with proxy(home, confdir, provider=provider, options=options) as running:
-            send_all(running, secrets, answers)
+        saving = [*CONTROL, "-w", str(flows)]
+        with proxy(home, confdir, provider=provider, options=saving) as running:
+            answers = send_all(running, secrets)
             recording = running.stop()
-    away = tmp_path_factory.mktemp("replaying")
-    settings, store = {"mode": "replay"}, running.store
-    with proxy(
-        away, confdir, provider=provider, settings=settings, store=store, options=CONTROL
-    ) as replaying:
-        send_all(replaying, secrets, {})
-        refused = replaying.stop()
+    store, replay = running.store, {"mode": "replay"}
+    with proxy(away, confdir, provider=provider, settings=replay, store=store, options=CONTROL) as running:
+        send_all(running, secrets)
+        replaying = running.stop()
     files = dict(everything_in(home / ".rewind"))
-    assert any("data.mdb" in name for name in files)
-    yield Kept(secrets, files, recording, refused, flows, answers)
+    assert any(name.endswith("data.mdb") for name in files)
+    return Kept(secrets, files, recording, replaying, flows, answers)
 
 
-def send_all(running: Proxy, secrets: Mapping[str, str], answers: dict[str, Got]) -> None:
+def send_all(running: Proxy, secrets: Mapping[str, str]) -> dict[str, Got]:
     """One request for each place."""
-    say = chat_saying
-    with Client(running, OPENAI) as client:
-
-        def post(place: str, body: JsonObject | bytes, path: str = CHAT_PATH, **headers: str) -> None:
-            named = {name.replace("_", "-"): value for name, value in headers.items()}
-            answers[place] = client.post(path, body, {"x-rewind-session": "secrets", **named})
-
-        post(
-            "the authorization header",
-            say("a"),
-            authorization=f"Bearer {secrets['the authorization header']}",
-        )
-        post("the x-api-key header", say("b"), x_api_key=secrets["the x-api-key header"])
-        post("a cookie", say("c"), cookie=f"session={secrets['a cookie']}")
-        post("the user agent", say("d"), user_agent=f"agent/{secrets['the user agent']}")
-        key = secrets["the session's name"]
-        answers["the session's name"] = client.post(CHAT_PATH, say("e"), {"x-rewind-session": key})
-        key = secrets["the path"]
-        post("the path", say("f"), f"/v1/deployments/{key}/chat/completions")
-        key = secrets["the system prompt"]
-        post("the system prompt", {"model": "m", "messages": [{"role": "system", "content": f"Use {key}."}]})
-        post("the prompt", say(f"my key is {secrets['the prompt']}, keep it"))
-        post("the end of a long prompt", say("word " * 5000 + secrets["the end of a long prompt"]))
-        post("tool arguments", tool_turn(json.dumps({"env": {"KEY": secrets["tool arguments"]}}), "done"))
-        post("a tool result", tool_turn("{}", f"OPENAI_API_KEY={secrets['a tool result']}\n"))
-        description = f"Uses {secrets["a tool's description"]} to search."
-        tool: JsonObject = {"type": "function", "function": {"name": "f", "description": description}}
-        post("a tool's description", say("g") | {"tools": [tool]})
-        post("an unknown field", say("h") | {"x_new": {"deep": [secrets["an unknown field"]]}})
-        post("the model's name", say("i") | {"model": secrets["the model's name"]})
-        post("a body that is not JSON", f"plain {secrets['a body that is not JSON']}".encode())
-        packed = zstandard.compress(json.dumps(say(secrets["a compressed body"])).encode())
-        post("a compressed body", packed, content_encoding="zstd")
-        side = f"/v1/models?api_key={secrets["a side request's query"]}"
-        answers["a side request's query"] = client.get(side)
-        body = {"token": secrets["a side request's body"]}
-        post("a side request's body", json.dumps(body).encode(), "/v1/initialize")
-        post("a refused prompt", say(secrets["a refused prompt"]), x_rewind_mode="replay")
-        post("telemetry", secrets["telemetry"].encode(), "/v1/traces/ingest")
-        post("a login", secrets["a login"].encode(), "/v1/oauth/token")
-        tell(running, "breaks", "engine.reader.read", "1")
-        post("a prompt while ours failed", say(secrets["a prompt while ours failed"]))
-        post("a path while ours failed", say("j"), f"/v1/x/{secrets['a path while ours failed']}")
-        tell(running, "breaks", "all", "")
-    with Client(running, OPENAI, tls=False) as client:
-        user = credentials("secrets", secrets["the proxy's password"])
-        answers["the proxy's password"] = client.post(CHAT_PATH, say("k"), {"proxy-authorization": user})
-    with Client(running, GEMINI) as client:
-        body = {"contents": [{"parts": [{"text": "l"}]}]}
-        path = "/v1beta/models/m1:generateContent"
-        goog = {"x-goog-api-key": secrets["the x-goog-api-key header"]}
-        answers["the x-goog-api-key header"] = client.post(path, body, goog)
-        answers["the query"] = client.post(f"{path}?key={secrets['the query']}", body)
-    steps_of(running.store, "secrets", 20)
-
-
-def chat_saying(text: str) -> JsonObject:
-    """A request whose prompt ends so."""
-    return {"model": "m1", "messages": [{"role": "user", "content": f"Words that the answer echoes: {text}"}]}
-
-
-def tool_turn(arguments: str, result: str) -> JsonObject:
-    """A request after a tool call."""
-    call: JsonObject = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": arguments}}
-    return {
-        "model": "m1",
-        "messages": [
-            {"role": "user", "content": "Do it."},
-            {"role": "assistant", "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "call_1", "content": result},
-        ],
-    }
+    answers: dict[str, Got] = {}
+    for place, make in PLACES.items():
+        sent = make(secrets[place])
+        if sent.broken:
+            tell(running, "breaks", "engine.reader.read", "1")
+        with Client(running, sent.host, tls=sent.tls) as client:
+            if sent.body is None:
+                answers[place] = client.get(sent.path, sent.headers)
+            else:
+                answers[place] = client.post(sent.path, sent.body, sent.headers)
+        if sent.broken:
+            tell(running, "breaks", "all", "")
+    return answers
 
 
 def everything_in(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -198,15 +192,16 @@ def test_no_file_of_ours_holds_it(kept: Kept, place: str) -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_output_does_not_show_it(kept: Kept, place: str) -> None:
-    """Neither proxy printed it: not in a URL, a warning, a traceback or a miss report."""
+    """Neither proxy printed it: not in a warning, a traceback or a miss report, nor in a query."""
     for ended in (kept.recording, kept.replaying):
-        assert not any(trace.decode() in ended.output for trace in traces(kept.secrets[place]))
+        ours = _PATH_BY_MITMDUMP.sub("", ended.output)
+        assert not any(trace.decode() in ours for trace in traces(kept.secrets[place]))
 
 
 MASKED = [
-    "the authorization header",
-    "the x-api-key header",
-    "the x-goog-api-key header",
+    "authorization",
+    "x-api-key",
+    "x-goog-api-key",
     "a cookie",
     "the proxy's password",
     "the query",
@@ -237,7 +232,7 @@ def test_a_saved_flow_is_marked(kept: Kept) -> None:
 
 def test_the_provider_got_what_was_sent(kept: Kept) -> None:
     """Redaction is for what is kept: the request itself goes on unchanged."""
-    assert kept.answers["the authorization header"].status == 200
+    assert kept.answers["authorization"].status == 200
     for place in ("the prompt", "tool arguments", "a tool result"):
         assert kept.answers[place].headers["x-rewind"] == "recording"
 

@@ -25,6 +25,7 @@ from rewind_proxy.canonical.model import (
     Volatile,
 )
 from rewind_proxy.canonical.preset import Preset
+from rewind_proxy.canonical.resume import Chain, Chains, signs_of
 from rewind_proxy.canonical.roots import Found, Root, discover, find_roots
 from rewind_proxy.canonical.scrub import LINKING_ID, Place, Scrubber, Slot
 from rewind_proxy.canonical.shown import PLACES, Shown, Taken
@@ -39,6 +40,8 @@ _OPAQUE = b"rewind-opaque/1\0"
 _NORM = b"rewind-norm/1\0"
 
 _MOST_ROOTS = 256
+_SHORTEST_CHAIN = 4
+"""Messages that make it worth while to go on from an earlier request."""
 
 # Options that go with a parameter of the ignore list.
 _GOES_WITH = {"stream": ("stream_options",)}
@@ -108,6 +111,7 @@ class Normaliser:
         self._scrubbers: dict[str, Scrubber] = {}
         self._found: TextCache[tuple[str, str], Found] = TextCache()
         self._media = MediaDigests()
+        self._chains = Chains()
         self._meanings: dict[tuple[Volatile, str], Meaning] = {}
         self._places: dict[tuple[str, tuple[Root, ...]], dict[Place, object]] = {}
 
@@ -121,22 +125,46 @@ class Normaliser:
         meaning = self._meaning(volatile, preset)
         messages = list(meaning.messages(request))
         roots = self._roots(messages, preset)
-        leading = messages[0] if messages and messages[0].role == "system" else None
-        rest = self._tail(messages[1:] if leading else messages)
-        shown = Shown(self._scrubber(preset), self._media, roots, self._keys(preset, roots))
-
-        system = shown.message(leading) if leading else b"null"
-        tools = shown.tools(sorted(meaning.tools(request), key=_tool_order))
-        head = b'{"operation":%b,"system":%b,"tools":%b}' % (dumps(request.operation), system, tools)
-        link = hashlib.sha256(_NORM + head).digest()
-        links = [link.hex()]
-        for message in rest:
-            link = hashlib.sha256(link + hashlib.sha256(shown.message(message)).digest()).digest()
-            links.append(link.hex())
+        shown, link, links = self._chain(request.operation, messages, meaning.tools(request), preset, roots)
         params, ignored = self._params(request, host, meaning.volatile)
         last = hashlib.sha256(shown.params(params)).digest()
         fingerprint = hashlib.sha256(_NORM + link + last).hexdigest()
         return Normalised(fingerprint, tuple(links), ignored, request.operation, shown)
+
+    def _chain(
+        self,
+        operation: Operation,
+        messages: list[Message],
+        tools: list[JsonObject],
+        preset: Preset | None,
+        roots: tuple[Root, ...],
+    ) -> tuple[Shown, bytes, list[str]]:
+        """The chain of digests over head and messages: what was shown, the last link, and all of them."""
+        keys = self._keys(preset, roots)
+        leading = messages[0] if messages and messages[0].role == "system" else None
+        rest = self._tail(messages[1:] if leading else messages)
+        whole = operation == "generate" and len(rest) + bool(leading) == len(messages) >= _SHORTEST_CHAIN
+        signs = signs_of(messages) if whole else ()
+        known = self._chains.find(keys, tools, signs) if whole else None
+        if known is not None:
+            shown, link, links = known.shown.fork(), known.link, [*known.links]
+            done = len(known.signs)
+        else:
+            shown = Shown(self._scrubber(preset), self._media, roots, keys)
+            system = shown.message(leading) if leading else b"null"
+            shown_tools = shown.tools(sorted(tools, key=_tool_order))
+            head = b'{"operation":%b,"system":%b,"tools":%b}' % (dumps(operation), system, shown_tools)
+            link = hashlib.sha256(_NORM + head).digest()
+            links = [link.hex()]
+            done = 1 if leading else 0
+        left = messages[done:] if whole else rest
+        for index, message in enumerate(left, start=done):
+            if whole and index == len(messages) - 1 and (known is None or index > done):
+                chain = Chain(shown.fork(), link, tuple(links), signs[:index], (messages[:index], tools))
+                self._chains.keep(keys, tools, chain)
+            link = hashlib.sha256(link + hashlib.sha256(shown.message(message)).digest()).digest()
+            links.append(link.hex())
+        return shown, link, links
 
     def _meaning(self, volatile: Volatile, preset: Preset | None) -> Meaning:
         key = (volatile, preset.name if preset else "")

@@ -27,9 +27,20 @@ _CONTAINERS = (dict, list)
 _SAID_ALIKE = (str, bool)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-_encode = json.JSONEncoder(
+_encoder = json.JSONEncoder(
     sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
-).encode
+)
+# What `JSONEncoder.encode` makes anew at each call, where the interpreter has it.
+_make = getattr(json.encoder, "c_make_encoder", None)
+_write: Callable[[JsonValue, int], tuple[str, ...]] | None = _make and _make(
+    None, _encoder.default, json.encoder.encode_basestring, None, ":", ",", True, False, False
+)
+
+
+def _encode(value: JsonValue) -> str:
+    if _write is None or isinstance(value, str):
+        return _encoder.encode(value)
+    return "".join(_write(value, 0))
 
 
 def _number(token: str) -> JsonValue:

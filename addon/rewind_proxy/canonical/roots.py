@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from functools import lru_cache
+from itertools import islice
 from typing import Literal
 
 from rewind_proxy.canonical.preset import Cue, Cues
@@ -47,6 +48,7 @@ _WINDOWS_SHAPE = re.compile(
     r"|(?P<home>Users(?P=sep)[^\\/\s\"'`<>|:*?]+)"
     r"|(?P<ci>a(?P=sep)[\w.-]+(?P=sep)[\w.-]+))"
 )
+_WINDOWS_LOOK = re.compile(r":(?:\\\\?|/)(?:Users|a[\\/])")
 _BEFORE = re.compile(r"[\w./\\~@%+-]")
 # Bounded, so that a megabyte without a blank costs no more than its length.
 _REST = re.compile(r"""[^\s"'`<>|:*?,;()\[\]{}=]{0,512}""")
@@ -115,11 +117,19 @@ def _home_cues(text: str) -> Iterator[str]:
 
 
 def _shaped_paths(text: str) -> Iterator[str]:
-    for match in chain(_POSIX_SHAPE.finditer(text), _WINDOWS_SHAPE.finditer(text)):
+    for match in _shapes(text):
         if match.group("tmp") is None and _starts_path(text, match.start()):
             rest = _REST.match(text, match.end())
             end = rest.end() if rest else match.end()
             yield text[match.start() : end].rstrip(_TRAILING)
+
+
+def _shapes(text: str) -> Iterator[re.Match[str]]:
+    """Where a home, CI or temp folder may start."""
+    if "/" in text:
+        yield from _POSIX_SHAPE.finditer(text)
+    if _WINDOWS_LOOK.search(text):
+        yield from _WINDOWS_SHAPE.finditer(text)
 
 
 def _starts_path(text: str, start: int) -> bool:
@@ -188,7 +198,7 @@ def root_spans(text: str, roots: Sequence[Root]) -> Iterator[Span]:
     for root in roots:
         for start, end in _occurrences(text, root.literal):
             yield from _root_and_separators(text, start, end, root.kind, root.literal)
-    for match in chain(_POSIX_SHAPE.finditer(text), _WINDOWS_SHAPE.finditer(text)):
+    for match in _shapes(text):
         start, end = match.span()
         if match.group("home"):
             kind: RootKind = "home"
@@ -200,10 +210,17 @@ def root_spans(text: str, roots: Sequence[Root]) -> Iterator[Span]:
             yield from _root_and_separators(text, start, end, kind, match.group())
 
 
-def _occurrences(text: str, literal: str) -> Iterator[tuple[int, int]]:
-    spellings = {literal}
+@lru_cache(maxsize=1024)
+def _spellings(literal: str) -> tuple[tuple[str, ...], str]:
+    """How a root may be written, and its slug."""
+    spellings: tuple[str, ...] = (literal,)
     if "\\" in literal:
-        spellings |= {literal.replace("\\", "\\\\"), literal.replace("\\", "/")}
+        spellings += (literal.replace("\\", "\\\\"), literal.replace("\\", "/"))
+    return spellings, re.sub(r"[^A-Za-z0-9]", "-", literal)
+
+
+def _occurrences(text: str, literal: str) -> Iterator[tuple[int, int]]:
+    spellings, slug = _spellings(literal)
     for spelling in spellings:
         start = text.find(spelling)
         while start >= 0:
@@ -211,7 +228,6 @@ def _occurrences(text: str, literal: str) -> Iterator[tuple[int, int]]:
             if _starts_path(text, start) and _ends_name(text, end):
                 yield start, end
             start = text.find(spelling, end)
-    slug = re.sub(r"[^A-Za-z0-9]", "-", literal)
     if len(slug) > 6:
         start = text.find(slug)
         while start >= 0:

@@ -39,6 +39,8 @@ _UUID = re.compile(
     r"(?:(?i:urn:uuid:))?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 )
 _URN = "urn:uuid:"
+_REMEMBERED = 4_000_000
+_TRIGGER = re.compile(r"[\d/\\-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,10 @@ class NoiseRule:
     kind: str
     pattern: re.Pattern[str]
     numbered: bool
+    words: tuple[str, ...] = ()
+    """One of these stands in every match."""
+    folded: tuple[str, ...] = ()
+    """The same, in any case of letters."""
 
 
 # CLIENTS.md: what Codex, Claude Code, Gemini CLI and Qwen Code write into tool results.
@@ -57,7 +63,7 @@ NOISE_IN_TOOL_RESULTS = (
         "RS201",
         "duration",
         re.compile(
-            r"(?<![\w.,/-])(\d+(?:\.\d+)?) ?"
+            r"(\d(?<![\w.,/-]\d)\d*(?:\.\d+)?) ?"  # led by the digit, which is quicker to search for
             r"(?:ms|milliseconds?|µs|us|ns|s|secs?|seconds?|mins?|minutes?)(?![\w/-])"
         ),
         False,
@@ -67,18 +73,24 @@ NOISE_IN_TOOL_RESULTS = (
         "duration",
         re.compile(r"(?i:duration|elapsed|wall[ _]time)\w*\"?\s*[:=]?\s*(\d+(?:\.\d+)?)"),
         False,
+        folded=("duration", "elapsed", "wall"),
     ),
     NoiseRule(
         "RS202",
         "process",
-        re.compile(r"(?:\b[Pp]id|\bPID|PGID|\b[Pp]rocess (?:[Gg]roup )?(?:[Ii][Dd])?)\"?[:= ]\s*(\d+)\b"),
+        re.compile(
+            r"[Pp](?:(?<!\w.)(?:id|(?<=P)ID|rocess (?:[Gg]roup )?(?:[Ii][Dd])?)|(?<=P)GID)\"?[:= ]\s*(\d+)\b"
+        ),
         False,
+        ("pid", "Pid", "PID", "PGID", "rocess "),
     ),
-    NoiseRule("RS203", "chunk", re.compile(r"Chunk ID: ([0-9a-f]{4,})\b"), True),
-    NoiseRule("RS203", "agent", re.compile(r"agent_?[iI]d\"?[:=]\s*\"?(a[0-9a-f]{8,})\b"), True),
-    NoiseRule("RS203", "task", re.compile(r"\bID: (b[a-z0-9]{8})\b"), True),
-    NoiseRule("RS203", "task", re.compile(r"/tasks/(b[a-z0-9]{8})\.output\b"), True),
-    NoiseRule("RS203", "result", re.compile(r"/tool-results/([A-Za-z0-9_-]{6,})\.\w+"), True),
+    NoiseRule("RS203", "chunk", re.compile(r"Chunk ID: ([0-9a-f]{4,})\b"), True, ("Chunk ID: ",)),
+    NoiseRule("RS203", "agent", re.compile(r"agent_?[iI]d\"?[:=]\s*\"?(a[0-9a-f]{8,})\b"), True, ("agent",)),
+    NoiseRule("RS203", "task", re.compile(r"\bID: (b[a-z0-9]{8})\b"), True, ("ID: b",)),
+    NoiseRule("RS203", "task", re.compile(r"/tasks/(b[a-z0-9]{8})\.output\b"), True, ("/tasks/b",)),
+    NoiseRule(
+        "RS203", "result", re.compile(r"/tool-results/([A-Za-z0-9_-]{6,})\.\w+"), True, ("/tool-results/",)
+    ),
 )
 
 
@@ -100,11 +112,16 @@ class Scrubber:
             (f"scrub:{rule.name}", rule.name, re.compile(rule.pattern), rule.where) for rule in settings.scrub
         )
         self._agents = tuple((preset.rule_id(rule), rule) for rule in preset.scrub) if preset else ()
-        self._cache: TextCache[tuple[str, str, Place, tuple[Root, ...]], Leaf] = TextCache()
+        self._cache: TextCache[tuple[str, str, Place, object], Leaf] = TextCache(_REMEMBERED)
 
-    def leaf(self, text: str, member: str, place: Place, roots: tuple[Root, ...]) -> Leaf:
-        """The leaf of `text`, found under `member` at `place`, in a request whose roots are known."""
-        key = (text, member, place, roots)
+    def leaf(
+        self, text: str, member: str, place: Place, roots: tuple[Root, ...], rooted: object = None
+    ) -> Leaf:
+        """The leaf of `text`, found under `member` at `place`, in a request whose roots are known.
+
+        `rooted` stands for the roots where many leaves are looked up: it is quicker to hash.
+        """
+        key = (text, member, place, roots if rooted is None else rooted)
         known = self._cache.get(key)
         if known is None:
             normal = normalise_text(text)
@@ -138,7 +155,10 @@ class Scrubber:
                 for match in agents.matches(text):
                     start, end = match.span(agents.pattern.groups)  # the one group, else the whole match
                     yield Span(start, end, rule_id, agents.name, text[start:end])
-        yield from _uuid_spans(text)
+        if place != "tool_result" and not _TRIGGER.search(text):
+            return  # all that follows needs one of these characters
+        if "-" in text:
+            yield from _uuid_spans(text)
         yield from time_spans(text, member, numbered=place != "tool_result")
         if self._paths != "off" and ("/" in text or "\\" in text or "-" in text):
             found = list(root_spans(text, roots))
@@ -147,7 +167,12 @@ class Scrubber:
             if self._paths == "all":
                 yield from folder_spans(text)
         if place == "tool_result":
+            folded = text.lower() if text.isascii() else None
             for noise in NOISE_IN_TOOL_RESULTS:
+                if noise.words and not any(word in text for word in noise.words):
+                    continue
+                if noise.folded and folded and not any(word in folded for word in noise.folded):
+                    continue  # beyond ASCII `re` knows more letters that are alike than `lower` does
                 for match in noise.pattern.finditer(text):
                     yield Span(*match.span(1), noise.rule, noise.kind, match.group(1), noise.numbered)
 
@@ -203,6 +228,13 @@ class Numbering:
         same = Numbering()
         same._numbers, same._counts = self._numbers, self._counts
         return same
+
+    def fork(self) -> Numbering:
+        """One that has given the same numbers and goes its own way."""
+        other = Numbering()
+        other._numbers, other._counts = dict(self._numbers), dict(self._counts)
+        other._written = dict(self._written)
+        return other
 
     def written(self, kind: str, value: str, *, numbered: bool = True) -> bytes:
         """The placeholder of a value as it stands in JSON; no kind has a character that JSON escapes."""

@@ -6,7 +6,7 @@ for (a miss, a re-base, `canon`). By then every value has its number, so a secon
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from rewind_proxy.canonical.item import of_item
@@ -44,6 +44,19 @@ class Shown:
         self._messages: list[Message] = []
         self._tools: list[JsonObject] = []
         self._params: JsonObject = {}
+        self._values: list[Taken] = []
+        self._seen: set[tuple[str, str, str]] = set()
+        self._counted = 0
+
+    def fork(self) -> Shown:
+        """One that has taken the same and goes its own way."""
+        self._count()
+        other = Shown(self._scrubber, self._media, self._roots, self._keys)
+        other._numbering = self._numbering.fork()
+        other._walk = other._with(other._numbering)
+        other._taken, other._messages, other._tools = [*self._taken], [*self._messages], self._tools
+        other._values, other._seen, other._counted = [*self._values], set(self._seen), self._counted
+        return other
 
     def message(self, message: Message) -> bytes:
         """The canonical bytes of the next message."""
@@ -74,24 +87,27 @@ class Shown:
         return make_template(lambda numbering, at: _show(self._with(numbering), part, place, at))
 
     def _with(self, numbering: Numbering) -> Walk:
-        return Walk(self._scrubber, self._media, numbering, self._roots)
+        return Walk(self._scrubber, self._media, numbering, self._roots, self._keys["params"])
 
     # -- for reports
 
-    def taken(self) -> Iterator[Taken]:
+    def taken(self) -> list[Taken]:
         """What was taken out, in canonical order: a numbered value once, others each time."""
-        seen: set[tuple[str, str, str]] = set()
-        for template, part, place, where in self._taken:
+        self._count()
+        return [*self._values, *map(_taken_of, self._of_params())]
+
+    def _count(self) -> None:
+        for template, part, place, where in self._taken[self._counted :]:
             if template is None:
-                yield from map(_taken_of, self._slots_of(part, place, _pointer(where)))
+                self._values += map(_taken_of, self._slots_of(part, place, _pointer(where)))
                 continue
             for gap in template.gaps:
-                if gap.key not in seen:
+                if gap.key not in self._seen:
                     if gap.numbered:
-                        seen.add(gap.key)
+                        self._seen.add(gap.key)
                     placeholder = self._numbering.placeholder(gap.kind, gap.value, numbered=gap.numbered)
-                    yield Taken(gap.rule, placeholder, gap.value)
-        yield from map(_taken_of, self._of_params())
+                    self._values.append(Taken(gap.rule, placeholder, gap.value))
+        self._counted = len(self._taken)
 
     def slots(self) -> tuple[Slot, ...]:
         """All that was taken out, in canonical order."""

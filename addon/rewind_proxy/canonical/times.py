@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rewind_proxy.canonical.spans import Span
 
@@ -19,24 +20,40 @@ _ZONE = r"(?:\s?(?:Z|UTC|GMT|[A-Z]{3,4}T|[+-]\d{2}:?\d{2}))?(?:\s?\((?:UTC|GMT|[
 _BEFORE = r"(?<![\w.+-])"
 _AFTER = r"(?![\w+-])(?!\.\d)"
 
-_WITH_TIME = tuple(
-    re.compile(_BEFORE + form + _AFTER)
-    for form in (
-        # ISO 8601 and RFC 3339, also with dashes in the time, as in file names
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A form of a time, and what stands in each text that holds one: cheap to look for, led by a literal."""
+
+    pattern: re.Pattern[str]
+    look: re.Pattern[str] | None
+    """None: a month's name and a colon."""
+
+
+def _form(form: str, look: str | None = None) -> _Form:
+    return _Form(re.compile(_BEFORE + form + _AFTER), None if look is None else re.compile(look))
+
+
+_WITH_TIME = (
+    # ISO 8601 and RFC 3339, also with dashes in the time, as in file names
+    _form(
         rf"\d{{4}}-\d{{2}}-\d{{2}}[T _]\d{{2}}[:-]\d{{2}}(?:[:-]\d{{2}}(?:[.,-]\d{{1,9}})?)?{_ZONE}",
-        r"\d{8}T\d{6}(?:\.\d{1,9})?Z?",
-        rf"\d{{4}}/\d{{2}}/\d{{2}} {_CLOCK}{_ZONE}",
-        # RFC 5322 and HTTP dates (RFC 9110 §5.6.7), ctime, `date`
-        rf"(?:{_DAY}, ?)?\d{{1,2}} {_MONTH} \d{{4}} {_CLOCK}{_ZONE}",
-        rf"{_DAY},? {_MONTH} {{1,2}}\d{{1,2}},? {_CLOCK}{_ZONE}(?: \d{{4}})?",
-        rf"{_DAY},? {_MONTH} {{1,2}}\d{{1,2}},? \d{{4}},? {_CLOCK}{_ZONE}",
-        # common log format, syslog (RFC 3164), US forms
-        rf"\d{{2}}/{_MONTH}/\d{{4}}:\d{{2}}:\d{{2}}:\d{{2}}(?: [+-]\d{{4}})?",
-        rf"{_MONTH} {{1,2}}\d{{1,2}} \d{{2}}:\d{{2}}:\d{{2}}(?:\.\d{{1,9}})?",
-        rf"\d{{1,2}}/\d{{1,2}}/\d{{4}},? {_CLOCK}{_ZONE}",
-        rf"(?:{_LONG_DAY}, )?{_LONG_MONTH} \d{{1,2}}, \d{{4}},?(?: at)? {_CLOCK}{_ZONE}",
-    )
+        r"-\d\d-\d\d[T _]\d\d",
+    ),
+    _form(r"\d{8}T\d{6}(?:\.\d{1,9})?Z?", r"T\d{6}"),
+    _form(rf"\d{{4}}/\d{{2}}/\d{{2}} {_CLOCK}{_ZONE}", r"/\d\d/\d\d \d"),
+    # RFC 5322 and HTTP dates (RFC 9110 §5.6.7), ctime, `date`
+    _form(rf"(?:{_DAY}, ?)?\d{{1,2}} {_MONTH} \d{{4}} {_CLOCK}{_ZONE}"),
+    _form(rf"{_DAY},? {_MONTH} {{1,2}}\d{{1,2}},? {_CLOCK}{_ZONE}(?: \d{{4}})?"),
+    _form(rf"{_DAY},? {_MONTH} {{1,2}}\d{{1,2}},? \d{{4}},? {_CLOCK}{_ZONE}"),
+    # common log format, syslog (RFC 3164), US forms
+    _form(rf"\d{{2}}/{_MONTH}/\d{{4}}:\d{{2}}:\d{{2}}:\d{{2}}(?: [+-]\d{{4}})?", r"/\d{4}:\d\d:"),
+    _form(rf"{_MONTH} {{1,2}}\d{{1,2}} \d{{2}}:\d{{2}}:\d{{2}}(?:\.\d{{1,9}})?"),
+    _form(rf"\d{{1,2}}/\d{{1,2}}/\d{{4}},? {_CLOCK}{_ZONE}", r"/\d{1,2}/\d{4}"),
+    _form(rf"(?:{_LONG_DAY}, )?{_LONG_MONTH} \d{{1,2}}, \d{{4}},?(?: at)? {_CLOCK}{_ZONE}"),
 )
+# A long name starts with its short one.
+_MONTHS = tuple("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())
 _DATE = (
     rf"(?:{_LONG_DAY}|{_DAY}),? {_LONG_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
     rf"|{_LONG_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
@@ -50,8 +67,10 @@ _CUED = re.compile(
     r"(?i:[ \t]*(?:\([^()\n]{0,40}\))?[ \t]*(?:is|was|=|:|>|\"[ \t]*:)?[ \t]*[\"'`]?)"
     rf"(?P<date>{_DATE}){_AFTER}"
 )
-_CLOCK_LOOK = re.compile(r"\d[:-]\d\d|\dT\d")
-_CUE_LOOK = re.compile(r"[tT]oday|[cC]urrent|CURRENT|TODAY|[nN]ow|[dD]ate|DATE|[tT]ime|TIME")
+_CLOCK_LOOK = re.compile(r":\d\d")
+# Each date has these; cues are looked for only where there is one.
+_DATE_LOOK = re.compile(r"\d{4}")
+_CUE_WORDS = tuple("today Today TODAY current Current CURRENT now Now date Date DATE time Time TIME".split())
 _WHOLE_DATE = re.compile(rf"\s*(?P<date>{_DATE})\s*")
 DATE_MEMBERS = frozenset(
     (
@@ -63,11 +82,14 @@ DATE_MEMBERS = frozenset(
 
 def time_spans(text: str, member: str, *, numbered: bool) -> Iterator[Span]:
     """Dates with a time (RS103); a date or epoch alone beside a cue, or under such a member (RS104)."""
-    if _CLOCK_LOOK.search(text):
-        for form in _WITH_TIME:
-            for match in form.finditer(text):
+    months = _CLOCK_LOOK.search(text) and any(month in text for month in _MONTHS)
+    for form in _WITH_TIME:
+        if months if form.look is None else form.look.search(text):
+            for match in form.pattern.finditer(text):
                 yield Span(match.start(), match.end(), "RS103", "time", match.group(), numbered)
-    if _CUE_LOOK.search(text):
+    if not _DATE_LOOK.search(text):
+        return
+    if any(word in text for word in _CUE_WORDS):
         for match in _CUED.finditer(text):
             yield Span(*match.span("date"), "RS104", "date", match.group("date"), numbered)
     if member.lower() in DATE_MEMBERS:

@@ -43,15 +43,22 @@ class MediaDigests:
 class Walk:
     """Steps 4, 5 and 10 over one request: media to digests, text to placeholders, in canonical order."""
 
-    __slots__ = ("_media_digests", "_numbering", "_roots", "_scrubber")
+    __slots__ = ("_media_digests", "_numbering", "_rooted", "_roots", "_scrubber")
 
     def __init__(
-        self, scrubber: Scrubber, media: MediaDigests, numbering: Numbering, roots: tuple[Root, ...]
+        self,
+        scrubber: Scrubber,
+        media: MediaDigests,
+        numbering: Numbering,
+        roots: tuple[Root, ...],
+        rooted: object = None,
     ) -> None:
+        """`rooted` stands for the roots (`Scrubber.leaf`)."""
         self._scrubber = scrubber
         self._media_digests = media
         self._numbering = numbering
         self._roots = roots
+        self._rooted = rooted
 
     def message(self, message: Message, at: Pointer) -> JsonObject:
         place = PLACE_OF_ROLE[message.role]
@@ -82,7 +89,8 @@ class Walk:
         if isinstance(value, str):
             if member in _UNSCANNED:
                 return value
-            return self._numbering.render(self._scrubber.leaf(value, member, place, self._roots), at)
+            leaf = self._scrubber.leaf(value, member, place, self._roots, self._rooted)
+            return self._numbering.render(leaf, at)
         if isinstance(value, dict):
             if value.get("type") == "media":
                 value = self._media(value)

@@ -87,14 +87,14 @@ def match_command(
 def comparison_text(comparison: Comparison, a: Reading, b: Reading) -> Text:
     """A comparison as a person reads it."""
     if comparison.tier is not None:
-        text = Text("match ", style="bold").append(comparison.tier, style=TIER_STYLES[comparison.tier])
+        text = Text("match ").append(comparison.tier, style=TIER_STYLES[comparison.tier])
         if comparison.rules:
             text.append(f"\n  through {safe_line(', '.join(comparison.rules))}", style="cyan")
         return text
-    text = Text("no match", style=TIER_STYLES["miss"])
+    text = Text().append("no match", style=TIER_STYLES["miss"])
     for reading in (a, b):
         if reading.endpoint.cls not in ("model", "side"):
-            text.append(f"\n  {reading.endpoint.cls} requests are never recorded", style="default")
+            text.append(f"\n  {reading.endpoint.cls} requests are never recorded")
     for difference in comparison.differences[:_SHOWN]:
         text.append(_difference_text(difference))
     left = len(comparison.differences) - _SHOWN
@@ -106,7 +106,7 @@ def comparison_text(comparison: Comparison, a: Reading, b: Reading) -> Text:
 
 
 def _difference_text(difference: Difference) -> Text:
-    text = Text(f"\n  at {safe_line(difference.path)}", style="cyan")
+    text = Text().append(f"\n  at {safe_line(difference.path)}", style="cyan")
     text.append(f"\n    - recorded  {safe_line(difference.a)}", style="red")
     return text.append(f"\n    + live      {safe_line(difference.b)}", style="green")
 
@@ -128,7 +128,7 @@ class _Outcome:
         return {"id": self.id, "expected": self.expected, "got": self.got, "difference": difference}
 
     def text(self) -> Text:
-        text = Text(safe_line(self.id), style="bold").append(
+        text = Text().append(safe_line(self.id), style="bold").append(
             f"  expected {self.expected}, got {self.got}", style="red"
         )
         return text.append(_difference_text(self.difference)) if self.difference else text

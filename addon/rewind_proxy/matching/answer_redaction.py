@@ -28,7 +28,7 @@ class AnswerCredential:
 
     rule: str
     where: str
-    """A JSON path in a whole answer; `byte n` in a stream or a text, where the first one ends."""
+    """A JSON path in a whole answer; elsewhere `byte n`, where the first one ends."""
 
 
 def answer_form(content_type: str, asked: Form) -> Form:
@@ -49,7 +49,7 @@ def answer_credentials(body: bytes, wire: Wire, form: Form, redactor: Redactor) 
     redacted = _redacted(body, wire, form, rewriter)
     if redacted.body == body:
         return []
-    if form != "sse" and (value := _json(body)) is not None:
+    if form == "whole" and (value := _json(body)) is not None:
         found: list[Redaction] = []
         redactor.value(value, found)
         if found:

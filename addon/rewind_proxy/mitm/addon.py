@@ -6,6 +6,7 @@ its decision stands inside one boundary (`request`), which refuses in replay and
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -30,6 +31,8 @@ from rewind_proxy.wire import Host, HostTable
 
 logger = logging.getLogger(__name__)
 
+NO_LINE: RequestLine = ("", "", "")
+"""For a step whose reading tells method, host and path."""
 CLIENT_GONE = "the client or the provider broke off"
 
 
@@ -39,6 +42,7 @@ class Pending:
 
     forward: Forward
     line: RequestLine
+    """For a request that was not read."""
     started: float
     """On the monotonic clock."""
     tee: Tee | None = None
@@ -158,7 +162,6 @@ class Rewind:
         mode: Mode = self.mode
         step: Step | None = None
         host: Host | None = None
-        line = (flow.request.method, flow.request.host, flow.request.path.partition("?")[0])
         try:
             host = traffic.known_host(self.hosts, flow)
             if host is None:
@@ -178,7 +181,7 @@ class Rewind:
                 time.time(),
             )
             if flow.request.stream:
-                self._forward_unread(flow, step, line)
+                self._forward_unread(flow, step)
                 return
             started = time.monotonic()
             decision = self.runtime.decide(traffic.raw_request(flow), host, step, mode)
@@ -190,28 +193,41 @@ class Rewind:
                     self.runtime.note(replayed_step(decision, round((time.monotonic() - started) * 1000)))
                     self._finish(flow, "replayed", decision.tier, decision.cassette.id)
                 case Refuse():
-                    self._refuse(flow, decision, line)
+                    self._refuse(flow, decision)
                 case Forward():
-                    self._forward(flow, decision, line, host)
+                    self._forward(flow, decision, host)
         except Exception as error:
-            self._failed(flow, mode, step, line, host, error)
+            self._failed(flow, mode, step, host, error)
 
-    def _refuse(self, flow: http.HTTPFlow, refuse: Refuse, line: RequestLine) -> None:
+    def _refuse(self, flow: http.HTTPFlow, refuse: Refuse) -> None:
         assert self.runtime is not None
         traffic.answer(flow, refuse.status, refuse.headers, refuse.body)
-        self.runtime.note(refused_step(refuse, line))
+        noted = refused_step(refuse, self._line(flow) if refuse.reading is None else NO_LINE)
+        self.runtime.note(noted)
         if refuse.cls == "model":
-            logger.warning("rewind: refused %s %s%s: %s", *line, refuse.miss.text())
+            logger.warning(
+                "rewind: refused %s %s%s: %s", noted.method, noted.host, noted.path, refuse.miss.text()
+            )
         self._finish(flow, "refused", refuse.tier, "")
 
-    def _forward(self, flow: http.HTTPFlow, forward: Forward, line: RequestLine, host: Host) -> None:
+    def _line(self, flow: http.HTTPFlow) -> RequestLine:
+        """What may be told of a request that was not read: its path is redacted, or left out."""
+        request = flow.request
+        path = ""
+        if self.runtime is not None:
+            # Where the redactor is what failed, that was said already.
+            with contextlib.suppress(Exception):
+                path = self.runtime.redact(request.path.partition("?")[0])
+        return request.method, request.host, path
+
+    def _forward(self, flow: http.HTTPFlow, forward: Forward, host: Host) -> None:
         assert self.runtime is not None
         if forward.after_replay:
             logger.warning(
                 "rewind: %s goes live after replayed steps: it carries ids that the provider has never seen.",
                 forward.step.id,
             )
-        pending = self._pending[flow.id] = Pending(forward, line, time.monotonic())
+        pending = self._pending[flow.id] = Pending(forward, NO_LINE, time.monotonic())
         pending.address = self._direct(flow, host)
 
     def _direct(self, flow: http.HTTPFlow, host: Host | None) -> traffic.Address | None:
@@ -225,21 +241,17 @@ class Rewind:
         traffic.send_to(flow, base_url)
         return address
 
-    def _forward_unread(self, flow: http.HTTPFlow, step: Step, line: RequestLine) -> None:
+    def _forward_unread(self, flow: http.HTTPFlow, step: Step) -> None:
         """mitmproxy has sent the body already, by `stream_large_bodies`, and kept nothing of it."""
         reason = "stream_large_bodies sent the body on before it was read"
-        self._pending[flow.id] = Pending(_unread(step, "passed"), line, time.monotonic(), reason=reason)
+        unread, line = _unread(step, "passed"), self._line(flow)
+        self._pending[flow.id] = Pending(unread, line, time.monotonic(), reason=reason)
 
     def _failed(
-        self,
-        flow: http.HTTPFlow,
-        mode: Mode,
-        step: Step | None,
-        line: RequestLine,
-        host: Host | None,
-        error: Exception,
+        self, flow: http.HTTPFlow, mode: Mode, step: Step | None, host: Host | None, error: Exception
     ) -> None:
         """DESIGN §14: an exception of ours refuses in replay; elsewhere the request goes on, not recorded."""
+        line = self._line(flow)
         logger.error("rewind: failed on %s %s%s", *line, exc_info=error)
         if flow.response is not None:
             return  # decided and answered; only the bookkeeping failed
@@ -247,7 +259,7 @@ class Rewind:
             if self.runtime is None or step is None:
                 flow.kill()
             else:
-                self._refuse(flow, refuse_failed(step, "model", error), line)
+                self._refuse(flow, refuse_failed(step, "model", error))
             return
         address = self._direct(flow, host)
         if step is not None:
@@ -292,7 +304,7 @@ class Rewind:
         try:
             self._keep(flow, pending, broken)
         except Exception as error:
-            logger.error("rewind: failed on the answer to %s %s%s", *pending.line, exc_info=error)
+            logger.error("rewind: failed on the answer to %s", pending.forward.step.id, exc_info=error)
             pending.reason, pending.failed = f"Rewind failed ({type(error).__name__})", True
             self._note_passed(flow, pending, broken)
         finally:

@@ -40,7 +40,7 @@ class Runtime:
         opened = open_ready(settings, hosts, lambda _: progress)
         self.store, self.log = opened.store, opened.log
         self.engine = Engine(settings, opened.reader, opened.store)
-        self._redact = opened.reader.redactor.text
+        self.redact = opened.reader.redactor.text
         self._redacts_answers = opened.reader.redactor if settings.redact_answers else None
         self._recorder = Recorder(self.store, self.log, on_failure=_warn)
         # Answers are decoded and read on a thread of their own, so that a long one delays no other client.
@@ -55,10 +55,10 @@ class Runtime:
             stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%d-%H%M%S")
             run = RunRecord(
                 id=f"{stamp}-{secrets.token_hex(2)}",
-                session=self._redact(session),
+                session=self.redact(session),
                 mode=self.settings.mode,
                 started_at=now,
-                client=self._redact(client)[:200],
+                client=self.redact(client)[:200],
             )
             known = self._sessions[session] = Session(run)
             self._reading.submit(self._write_run, run)

@@ -92,6 +92,8 @@ def store_error(path: Path, error: lmdb.Error | OSError) -> StoreError:
     code = error.errno if isinstance(error, OSError) else getattr(error, "code", 0)
     if isinstance(error, lmdb.MapFullError | lmdb.DiskError) or code in _FULL:
         return StoreFullError(f"{path} is full: free some disk space or run `rewind prune`")
+    if code == errno.EIO:  # LMDB's word for a short write too, which is how most disks get full
+        return StoreError(f"{path} could not be written or read: is the disk full or failing? ({error})")
     if isinstance(error, _DAMAGED):
         return StoreError(f"{path} is damaged or no store of Rewind's: restore it, or move it away ({error})")
     if isinstance(error, lmdb.ReadersFullError):

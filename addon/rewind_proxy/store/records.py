@@ -20,7 +20,14 @@ FORMAT_VERSION = 1
 class Record(BaseModel):
     """Frozen, and strict about unknown members: a newer format is refused by its version, not guessed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+    # Errors do not quote what they choked on: a traceback in a log must not hold a credential.
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        ser_json_bytes="base64",
+        val_json_bytes="base64",
+        hide_input_in_errors=True,
+    )
 
     def to_json(self) -> bytes:
         """Its JSON. Half a character (a lone surrogate, from a cut emoji) is no UTF-8 and becomes `?`."""

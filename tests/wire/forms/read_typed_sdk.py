@@ -1,8 +1,8 @@
-"""Reads answers with OpenAI's or Anthropic's SDK in every way it has; prints one JSON object of what it returned.
+"""Reads answers with OpenAI's or Anthropic's SDK in every way it has; prints what it returned, as JSON.
 
 Runs in the environment of the SDKs: `read_typed_sdk.py openai|anthropic ADDRESS CASE…`. For each case:
-`whole`, `helper` (the final answer of `.stream()`), both again as `async_…`, `events` (of `create(stream=True)`),
-`invalid` (what the SDK's own types reject).
+`whole`, `events` (of `create(stream=True)`) and `helper` (the last answer that `.stream()` tells), the same
+as `async_…`, `final` (what the helper returns when asked), and `invalid` (what the SDK's own types reject).
 """
 # mypy: disable-error-code="import-not-found"
 # The SDKs are not in the environment that is checked.

@@ -8,12 +8,18 @@ from typing import Any
 import pytest
 
 from rewind_proxy.canonical.answer import Asked, CanonicalAnswer
+from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.wire.forms import anthropic
 from wire.forms.typed_answers import CASES, TEXT, answer, meaning
 from wire.forms.typed_sdk import read_by_sdk
 
-SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "locks"}}
-FOUND = {
+SEARCH: JsonObject = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_1",
+    "name": "web_search",
+    "input": {"query": "locks"},
+}
+FOUND: JsonObject = {
     "type": "web_search_tool_result",
     "tool_use_id": "srvtoolu_1",
     "content": [
@@ -26,7 +32,7 @@ FOUND = {
         }
     ],
 }
-LOCATED = {
+LOCATED: JsonObject = {
     "type": "char_location",
     "cited_text": "pins",
     "document_index": 0,
@@ -71,7 +77,7 @@ def test_each_event_is_of_the_sdks_own_types(read: dict[str, Any], case: str) ->
 @pytest.mark.parametrize("case", EQUAL)
 @pytest.mark.parametrize("way", ["whole", "helper", "async_whole", "async_helper"])
 def test_the_sdk_reads_what_was_meant(read: dict[str, Any], case: str, way: str) -> None:
-    """Whole, streamed and through `.stream()`, sync and async, the SDK returns the answer that was rendered."""
+    """Whole and through `.stream()`, sync and async, the SDK returns the answer that was rendered."""
     returned = json.dumps(read[case][way]).encode()
     assert meaning(anthropic.parse("whole", returned)) == meaning(EQUAL[case])
 

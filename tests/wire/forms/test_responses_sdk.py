@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from rewind_proxy.canonical.answer import Asked, CanonicalAnswer
+from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.wire.forms import responses
 from wire.forms.typed_answers import CASES, answer, meaning
 from wire.forms.typed_sdk import read_by_sdk
 
-SEARCH = {
+SEARCH: JsonObject = {
     "type": "web_search_call",
     "id": "ws_1",
     "status": "completed",
@@ -53,7 +54,7 @@ def test_each_event_is_of_the_sdks_own_types(read: dict[str, Any], case: str) ->
 @pytest.mark.parametrize("case", EQUAL)
 @pytest.mark.parametrize("way", ["whole", "helper", "final", "async_whole", "async_helper"])
 def test_the_sdk_reads_what_was_meant(read: dict[str, Any], case: str, way: str) -> None:
-    """Whole, streamed and through `.stream()`, sync and async, the SDK returns the answer that was rendered."""
+    """Whole and through `.stream()`, sync and async, the SDK returns the answer that was rendered."""
     returned = json.dumps(read[case][way]).encode()
     assert meaning(responses.parse("whole", returned)) == meaning(ANSWERS[case])
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rewind_proxy.canonical.answer import AnswerUsage, CanonicalAnswer, Choice
 from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.wire.forms.rendering import rejoined
 
 LONG = (
     "The build fails because the lock file names a package that is no longer there: remove the line, run the "
@@ -35,7 +36,9 @@ CITED: JsonObject = {
     "text": "Lock files pin versions. So they say.",
     "citations": [{"url": "https://docs.example/locks", "title": "Locks", "start": 0, "end": 24}],
 }
-SHELL = call("shell", json.dumps({"command": ["bash", "-lc", f"echo '{LONG}'"]}, ensure_ascii=False), "call_1")
+SHELL = call(
+    "shell", json.dumps({"command": ["bash", "-lc", f"echo '{LONG}'"]}, ensure_ascii=False), "call_1"
+)
 EDIT = call("edit", '{"path": "a.py", "dry": true}', "call_2")
 
 CASES: dict[str, CanonicalAnswer] = {
@@ -78,13 +81,16 @@ def meaning(found: CanonicalAnswer | None) -> JsonValue:
 
 def _meant(part: JsonObject) -> JsonObject:
     # The helpers of an SDK add members of their own, null where nothing was asked of them.
-    kept = {name: value for name, value in part.items() if name != "item_id" and value is not None}
+    kept: JsonObject = {
+        name: value for name, value in part.items() if name != "item_id" and value is not None
+    }
     if part["type"] == "tool_call" and part.get("call_type") != "custom":
         kept["arguments"] = json.loads(str(part["arguments"]) or "{}")
     return kept
 
 
-_TEXTS = st.text(st.characters(exclude_categories=()), min_size=1, max_size=120)
+_TEXTS = st.text(st.characters(exclude_categories=()), min_size=1, max_size=120).map(rejoined)
+"""Half a surrogate pair too, as JSON can say it."""
 _WORDS = st.from_regex(r"[a-z_]{1,12}", fullmatch=True)
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=30),
@@ -126,3 +132,27 @@ def answers_of(*parts: st.SearchStrategy[JsonObject]) -> st.SearchStrategy[Canon
 
     unique = st.lists(st.one_of(*parts), max_size=5, unique_by=lambda part: part.get("id", id(part)))
     return st.builds(built, unique, st.booleans(), st.none() | USAGES)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, document: JsonObject) -> JsonValue:
+    """A document with one value, anywhere in it, replaced by another or taken out."""
+    found: JsonValue = json.loads(json.dumps(document))
+    places: list[JsonObject | list[JsonValue]] = []
+    stack: list[JsonValue] = [found]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict | list) and node:
+            places.append(node)
+            stack.extend(node.values() if isinstance(node, dict) else node)
+    place = draw(st.sampled_from(places))
+    other = draw(st.none() | _JSON.map(lambda value: [value]))
+    if isinstance(place, dict):
+        name = draw(st.sampled_from(sorted(place)))
+        del place[name]
+        if other:
+            place[name] = other[0]
+    else:
+        index = draw(st.integers(0, len(place) - 1))
+        place[index : index + 1] = other or []
+    return found

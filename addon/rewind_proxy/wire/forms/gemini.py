@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable, Mapping
 
 from rewind_proxy.canonical.answer import AnswerUsage, Asked, CanonicalAnswer, Choice, Finish, Rendered
@@ -284,12 +283,14 @@ _KNOWN: Mapping[str, frozenset[str]] = {
 
 
 def _is_base64(text: str) -> bool:
-    """Whether the SDK of this wire can read it: there a signature is bytes."""
+    """Whether the SDK of this wire can read it: there a signature is bytes, padded or not, in one alphabet."""
+    bare = text.rstrip("=")
+    padded = bare + "=" * (-len(bare) % 4)
+    return text in (bare, padded) and any(_spells_bytes(padded, alphabet) for alphabet in (b"+/", b"-_"))
+
+
+def _spells_bytes(text: str, alphabet: bytes) -> bool:
     try:
-        base64.b64decode(text.translate(_URL_SAFE), validate=True)
-    except (binascii.Error, ValueError):  # another provider's, in its own alphabet
+        return base64.b64encode(base64.b64decode(text, alphabet), alphabet).decode() == text
+    except ValueError:  # other characters, or too few: another provider's
         return False
-    return True
-
-
-_URL_SAFE = str.maketrans("-_", "+/")

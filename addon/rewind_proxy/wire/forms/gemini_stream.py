@@ -150,8 +150,7 @@ def sse_events(values: Iterable[JsonObject]) -> Iterator[bytes]:
 
 def array_pieces(values: Iterable[JsonObject]) -> Iterator[bytes]:
     """The responses as one JSON array, a piece for each."""
-    waiting = b"["
-    for value in values:
-        yield waiting + dump(value).encode()
-        waiting = b",\r\n"
-    yield b"]"
+    texts = [dump(value).encode() for value in values]
+    for number, text in enumerate(texts):
+        end = b"]" if number == len(texts) - 1 else b""
+        yield (b",\r\n" if number else b"[") + text + end

@@ -21,19 +21,15 @@ from rewind_proxy.wire.forms.rendering import Notes, note_own, streamed, whole
 from rewind_proxy.wire.forms.single import Ids, covers, finish_of, only_choice, refuses
 
 _NEUTRAL = frozenset("id object created_at status error incomplete_details model output usage".split())
-# What the API sends for a request that says nothing about it; the SDKs require most of these.
+# What the SDK's types require, and what the API sends for a request that says nothing about it.
+_REQUIRED: JsonObject = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
 _DEFAULTS: JsonObject = {
     "background": False,
-    "error": None,
-    "incomplete_details": None,
     "instructions": None,
     "max_output_tokens": None,
     "metadata": {},
-    "parallel_tool_calls": True,
     "previous_response_id": None,
     "temperature": 1.0,
-    "tool_choice": "auto",
-    "tools": [],
     "top_p": 1.0,
 }
 _SUCCESS = ("completed", "incomplete")
@@ -77,19 +73,20 @@ def render(answer: CanonicalAnswer, asked: Asked) -> Rendered:
     status, details = _status(choice, notes)
     if status == "incomplete" and items and "status" in items[-1]:
         items[-1] |= {"status": "incomplete"}
+    own = answer.own if answer.wire == "responses" else _DEFAULTS
     response: JsonObject = {
         "id": ids.take(answer.id, "resp_"),
         "object": "response",
         "created_at": answer.created,
         "status": status,
-        **_DEFAULTS,
-        **(answer.own if answer.wire == "responses" else {}),
+        "error": None,
         "incomplete_details": details,
         "model": answer.model or asked.model,
         "output": list(items),
+        "usage": None if answer.usage is None else _usage_json(answer.usage),
+        **_REQUIRED,
+        **own,
     }
-    if "usage" not in response or answer.wire != "responses":
-        response["usage"] = None if answer.usage is None else _usage_json(answer.usage)
     if asked.form == "whole":
         return whole(response, notes)
     return streamed(responses_stream.events(response), notes)

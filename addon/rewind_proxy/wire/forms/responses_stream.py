@@ -76,7 +76,7 @@ class _Output:
         self._done: dict[int, JsonObject] = {}
         self._begun: dict[int, JsonObject] = {}
         self._parts: dict[int, dict[tuple[str, int], JsonObject]] = {}
-        self._pieces: dict[tuple[int, str, int, str], list[str]] = {}
+        self._pieces: dict[tuple[int, str, int], dict[str, list[str]]] = {}
 
     def add(self, kind: str, data: JsonObject) -> None:
         """Take in one event between the first and the last."""
@@ -95,12 +95,12 @@ class _Output:
     def _piece(self, index: int, kind: str, data: JsonObject) -> None:
         delta = text_of(data.get("delta"))
         if kind in _IN_ITEM:
-            self._pieces.setdefault((index, "", 0, _IN_ITEM[kind]), []).append(delta)
+            self._pieces.setdefault((index, "", 0), {}).setdefault(_IN_ITEM[kind], []).append(delta)
         elif kind in _IN_PARTS:
             name, where, part, member = _IN_PARTS[kind]
             position = _index(data.get(where))
             self._parts.setdefault(index, {}).setdefault((name, position), {"type": part})
-            self._pieces.setdefault((index, name, position, member), []).append(delta)
+            self._pieces.setdefault((index, name, position), {}).setdefault(member, []).append(delta)
 
     def items(self) -> list[JsonValue]:
         """The items, finished or as far as they came."""
@@ -108,15 +108,15 @@ class _Output:
         return [item for _, item in sorted((found | self._done).items(), key=lambda entry: entry[0])]
 
     def _unfinished(self, index: int) -> JsonObject:
-        item = dict(self._begun[index])
         filled: dict[str, list[JsonValue]] = {}
         for place, part in sorted(self._parts.get(index, {}).items(), key=lambda entry: entry[0]):
-            filled.setdefault(place[0], []).append(self._with_pieces(part, (index, *place)))
-        return self._with_pieces(item, (index, "", 0)) | dict(filled)
+            # A part that was done says all by itself.
+            filled.setdefault(place[0], []).append({**self._said(index, *place), **part})
+        return {**self._begun[index], **self._said(index, "", 0), **filled}
 
-    def _with_pieces(self, target: JsonObject, place: tuple[int, str, int]) -> JsonObject:
-        said: JsonObject = {key[3]: joined(found) for key, found in self._pieces.items() if key[:3] == place}
-        return said | target if "type" in target and place[1] else target | said
+    def _said(self, index: int, name: str, position: int) -> JsonObject:
+        pieces_of = self._pieces.get((index, name, position), {})
+        return {member: joined(found) for member, found in pieces_of.items()}
 
 
 def _index(value: JsonValue) -> int:
@@ -181,7 +181,7 @@ def _item_events(item: JsonObject, place: JsonObject) -> Iterator[JsonObject]:
             for index, part in enumerate(answers.objects(item.get("content"))):
                 yield from _part_events(part, {**place, "content_index": index})
         case "function_call":
-            named: JsonObject = {**place, "name": item["name"]}
+            named: JsonObject = {**place, "name": text_of(item.get("name"))}
             yield from _said("response.function_call_arguments", "arguments", item, place, named)
         case "custom_tool_call":
             yield from _said("response.custom_tool_call_input", "input", item, place, place)

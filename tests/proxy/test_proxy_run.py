@@ -1,0 +1,303 @@
+"""`rewind run`: the command's environment, its exit status, the report, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from proxy.calls import CHAT_PATH, OPENAI, new_prompt
+from proxy.conftest import Stage
+from rewind_proxy.cli.provider import FakeProvider
+from support.children import Child, Finished, environment, rewind
+from support.children import run as run_command
+from support.runs import Place, Run, rewind_run
+
+CLIENT = """
+import json, sys, urllib.error, urllib.request
+
+plan = json.load(open("plan.json"))
+status = 0
+for prompt, more in plan["calls"]:
+    body = json.dumps({"model": "m1", "messages": [{"role": "user", "content": prompt}]}).encode()
+    headers = {"content-type": "application/json", **more}
+    request = urllib.request.Request("https://api.openai.com" + plan["path"], body, headers)
+    try:
+        print(urllib.request.urlopen(request).read().decode())
+    except urllib.error.HTTPError as error:
+        print(error.code, error.read().decode())
+        status = 3
+sys.exit(status if plan["status"] is None else plan["status"])
+"""
+"""A client as it comes: it knows of no proxy but by its environment."""
+ASKED_TO_REPLAY = {"x-rewind-mode": "replay"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Where the command works."""
+    return Place.make(tmp_path / "place")
+
+
+def client(
+    place: Place,
+    *calls: str | tuple[str, Mapping[str, str]],
+    path: str = CHAT_PATH,
+    status: int | None = None,
+) -> list[str]:
+    """The client's command line: it asks each prompt, with headers perhaps, and ends with 3 when refused."""
+    listed = [(call, {}) if isinstance(call, str) else call for call in calls]
+    plan = {"path": path, "calls": listed, "status": status}
+    (place.work / "plan.json").write_text(json.dumps(plan))
+    return python(CLIENT)
+
+
+def python(code: str) -> list[str]:
+    """The command line of a piece of Python."""
+    return [sys.executable, "-c", code]
+
+
+def run(
+    place: Place,
+    provider: FakeProvider,
+    argv: Sequence[str],
+    mode: str,
+    *options: str,
+    variables: Mapping[str, str] | None = None,
+) -> Run:
+    """`rewind run` on a store beside the place."""
+    store = place.notes.parent / "store"
+    return rewind_run(
+        argv, place, mode=mode, store=store, provider=provider, options=options, variables=variables
+    )
+
+
+def test_record_then_replay_without_the_provider(place: Place) -> None:
+    """The second run prints what the first printed; the report has the counts."""
+    argv = client(place, new_prompt(), new_prompt())
+    with FakeProvider() as provider:
+        recorded = run(place, provider, argv, "auto")
+    replayed = run(place, provider, argv, "replay", "--session", "ci")
+    assert (recorded.finished.status, replayed.finished.status) == (0, 0)
+    assert replayed.finished.stdout == recorded.finished.stdout
+    assert replayed.sockets.outward(provider.port) == []
+    counts = ("mode", "steps", "recorded", "unused", "child_exit")
+    assert [recorded.report[name] for name in counts] == ["auto", 2, 2, 0, 0]
+    assert replayed.report.pop("tokens_saved") > 0
+    assert replayed.report == {
+        "mode": "replay",
+        "session": "ci",
+        "steps": 2,
+        "exact": 2,
+        "normalised": 0,
+        "alias": 0,
+        "recorded": 0,
+        "refused": 0,
+        "passed": 0,
+        "side": 0,
+        "failed": 0,
+        "unused": 0,
+        "tunnelled": [],
+        "child_exit": 0,
+        "misses": [],
+    }
+
+
+# Exit statuses
+
+
+def test_a_refused_call_is_4(place: Place, stage: Stage, stopped: FakeProvider) -> None:
+    """The command's own status is in the report, with the miss: the nearest recording, where they differ."""
+    run(place, stage.provider, client(place, "Tell me of bees."), "auto")
+    refused = run(place, stopped, client(place, "Tell me of wasps."), "replay")
+    assert (refused.finished.status, refused.report["child_exit"]) == (4, 3)
+    assert (refused.report["refused"], refused.report["unused"]) == (1, 1)
+    [miss] = refused.report["misses"]
+    assert (miss["method"], miss["url"]) == ("POST", f"https://{OPENAI}{CHAT_PATH}")
+    assert len(miss["nearest"]) == 64
+    assert miss["difference"]["path"].startswith("$.messages[0]")
+    assert ("bees" in miss["difference"]["a"], "wasps" in miss["difference"]["b"]) == (True, True)
+    assert "rewind: no recording" in refused.finished.stdout
+    assert "a model call was refused; the command itself ended with 3" in refused.finished.stderr
+
+
+def test_a_replay_without_a_model_call_is_4(place: Place, stopped: FakeProvider) -> None:
+    """A command that went past the proxy must not look like a success, unless it is said to be none."""
+    quiet = python("raise SystemExit(7)")
+    empty = run(place, stopped, quiet, "replay")
+    assert (empty.finished.status, empty.report["child_exit"], empty.report["steps"]) == (4, 7, 0)
+    assert "no model call arrived" in empty.finished.stderr
+    assert run(place, stopped, quiet, "replay", "--allow-empty").finished.status == 7
+    assert run(place, stopped, quiet, "auto").finished.status == 7
+
+
+def test_side_calls_alone_are_no_model_call(place: Place, stopped: FakeProvider) -> None:
+    """A side request counts as side, refused or not, and leaves the run without a model call."""
+    ended = run(place, stopped, client(place, "x", path="/v1/initialize"), "replay")
+    assert (ended.finished.status, ended.report["side"], ended.report["refused"]) == (4, 1, 0)
+
+
+NEARLY_FULL = 'ulimit -f 2000; exec "$@"'
+"""No file may grow past one or two megabytes."""
+REWIND = python("from rewind_proxy.cli.app import main; main()")
+
+
+def run_on_a_nearly_full_disk(place: Place, stage: Stage, argv: Sequence[str]) -> Finished:
+    """`rewind run` and all that it starts."""
+    env = environment(place.home) | {"REWIND_UPSTREAM": stage.provider.upstream}
+    store, report = place.notes.parent / "store", place.notes / "report.json"
+    words = ["run", "--store", str(store), "--report", str(report), "--", *argv]
+    return run_command(["sh", "-c", NEARLY_FULL, "sh", *REWIND, *words], env, place.work)
+
+
+def too_large() -> str:
+    """A prompt that no compression makes small enough."""
+    return secrets.token_hex(3_000_000)
+
+
+@pytest.mark.parametrize("own", [0, 3])
+def test_a_lost_recording_is_5(place: Place, stage: Stage, own: int) -> None:
+    """The command has its answer and ends as it wishes; that the recording failed goes before its status."""
+    ended = run_on_a_nearly_full_disk(place, stage, client(place, too_large(), status=own))
+    assert json.loads(ended.stdout)["choices"]
+    assert ended.status == 5
+    report = json.loads((place.notes / "report.json").read_text())
+    counts = ("failed", "recorded", "refused", "child_exit")
+    assert [report[name] for name in counts] == [1, 0, 0, own]
+    assert "a call could not be recorded" in ended.stderr
+    log = re.search(r"the proxy's log: (\S+)", ended.stderr)
+    assert log
+    assert "is the disk full" in Path(log[1]).read_text()
+
+
+def test_4_goes_before_5(place: Place, stage: Stage) -> None:
+    """A run that was refused a call and lost a recording ends with 4."""
+    argv = client(place, too_large(), (new_prompt(), ASKED_TO_REPLAY))
+    ended = run_on_a_nearly_full_disk(place, stage, argv)
+    report = json.loads((place.notes / "report.json").read_text())
+    assert (ended.status, report["failed"], report["refused"]) == (4, 1, 1)
+
+
+def test_a_command_killed_by_a_signal_is_128_and_its_number(place: Place, stage: Stage) -> None:
+    """As shells say it."""
+    ended = run(place, stage.provider, python("import os; os.kill(os.getpid(), 9)"), "auto")
+    assert (ended.finished.status, ended.report["child_exit"]) == (137, 137)
+
+
+def test_a_command_that_is_not_there_is_127(place: Place) -> None:
+    """No proxy is started for it, and nothing but its name is said."""
+    for name, status in (("no-such-command", 127), ("./plan.json", 126)):
+        client(place, "x")
+        ended = rewind("run", "--", name, env=environment(place.home), cwd=place.work)
+        assert ended.status == status
+        assert name in ended.stderr
+    assert not (place.work / ".rewind").exists()
+
+
+# Signals
+
+PATIENT = """
+import signal, sys, time
+signal.signal(signal.{name}, lambda number, frame: (print("got it", flush=True), sys.exit(9)))
+print("waiting", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGUSR1"])
+def test_a_signal_is_the_commands(place: Place, stage: Stage, name: str) -> None:
+    """What is sent to `rewind run` is passed on; the command ends in its own way, the report is written."""
+    child = start_run(place, stage, python(PATIENT.format(name=name)))
+    child.wait_for(re.compile("waiting"))
+    ended = child.stop(getattr(signal, name))
+    assert (ended.status, "got it" in ended.output) == (9, True)
+    assert json.loads((place.notes / "report.json").read_text())["child_exit"] == 9
+
+
+def test_ctrl_c_is_the_commands(place: Place, stage: Stage) -> None:
+    """The terminal sends it to the whole group: the command ends, then the proxy, with its report."""
+    child = start_run(place, stage, python(PATIENT.format(name="SIGINT")))
+    child.wait_for(re.compile("waiting"))
+    os.killpg(child.pid, signal.SIGINT)
+    ended = child.wait()
+    assert (ended.status, "got it" in ended.output, "Traceback" in ended.output) == (9, True, False)
+    assert json.loads((place.notes / "report.json").read_text())["child_exit"] == 9
+
+
+def start_run(place: Place, stage: Stage, argv: Sequence[str]) -> Child:
+    """A `rewind run` that goes on."""
+    env = environment(place.home) | {"REWIND_UPSTREAM": stage.provider.upstream}
+    words = [
+        "run",
+        "--store",
+        str(place.notes.parent / "store"),
+        "--report",
+        str(place.notes / "report.json"),
+    ]
+    return Child([*REWIND, *words, "--", *argv], env, place.work)
+
+
+# The environment
+
+
+@pytest.mark.parametrize("hidden", ["*", "example.org,.openai.com", "https://api.openai.com, API.OPENAI.COM"])
+def test_an_inherited_no_proxy_does_not_hide_the_provider(place: Place, stage: Stage, hidden: str) -> None:
+    """Entries that would send model calls past the proxy are left out for the command, with a warning."""
+    prompt = new_prompt()
+    variables = {"NO_PROXY": hidden, "no_proxy": hidden}
+    ended = run(place, stage.provider, client(place, prompt), "auto", variables=variables)
+    assert (ended.finished.status, ended.report["recorded"]) == (0, 1)
+    assert len(stage.heard(prompt)) == 1
+    assert re.search(
+        r"NO_PROXY: .* is left out for the child, it would hide .*api\.openai\.com", ended.finished.stderr
+    )
+
+
+def test_what_no_proxy_may_hide_it_still_hides(place: Place, stage: Stage) -> None:
+    """The user's other entries stay, and local servers are reached directly."""
+    show = python("import os; print(os.environ['NO_PROXY'], os.environ['no_proxy'], sep='\\n')")
+    ended = run(place, stage.provider, show, "auto", variables={"NO_PROXY": "git.example.org,10.0.0.0/8"})
+    assert ended.finished.stdout.splitlines() == ["git.example.org,10.0.0.0/8,localhost,127.0.0.1,::1"] * 2
+    assert "left out" not in ended.finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "flags", "named"),
+    [
+        ({"REWIND_MOD": "replay"}, [], "REWIND_MOD"),
+        ({"REWIND_MODE": "replya"}, [], "replya"),
+        ({}, ["--mode", "replya"], "replya"),
+        ({}, ["--upstream", "api.openai.com=ftp://x"], "upstream"),
+    ],
+)
+def test_a_misspelt_setting_runs_nothing(
+    place: Place, variables: Mapping[str, str], flags: Sequence[str], named: str
+) -> None:
+    """The command is not started: a typo in the mode must not go live."""
+    env = environment(place.home) | dict(variables)
+    ended = rewind("run", *flags, "--", *python("print('ran')"), env=env, cwd=place.work)
+    assert ended.status in (1, 2)
+    assert (named in ended.stderr, "ran" in ended.stdout) == (True, False)
+
+
+def test_a_proxy_that_cannot_start_runs_nothing(place: Place) -> None:
+    """A store that cannot be opened is exit 1, with its name, and the command is not run."""
+    (place.work / "file").write_text("")
+    ended = rewind(
+        "run",
+        "--store",
+        "file/store",
+        "--",
+        *python("print('ran')"),
+        env=environment(place.home),
+        cwd=place.work,
+    )
+    assert (ended.status, "ran" in ended.stdout, "file/store" in ended.stderr) == (1, False, True)
+    assert "Traceback" not in ended.stderr
