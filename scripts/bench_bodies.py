@@ -111,12 +111,12 @@ class Agent:
         return self._random.choice(_WORDS)
 
     def _prose(self, length: int) -> str:
-        words: list[str] = []
+        lines: list[str] = []
         while length > 0:
-            word = self._word() if self._random.random() < 0.9 else f"{self._word()}{self._random.randrange(10**6)}"
-            words.append(word)
-            length -= len(word) + 1
-        lines = (" ".join(words[at : at + 14]) for at in range(0, len(words), 14))
+            at, count = self._random.randrange(len(_WORDS)), min(14, 1 + length // 6)
+            line = " ".join((_WORDS + _WORDS)[at : at + count]) + str(self._random.randrange(10**6))
+            lines.append(line)
+            length -= len(line) + 2
         return ".\n".join(lines) + "."
 
     def _id(self, what: str, index: int) -> str:
@@ -136,7 +136,8 @@ class Agent:
 
     def _tool(self, index: int) -> JsonObject:
         members: JsonObject = {
-            f"{self._word()}_{number}": {"type": "string", "description": self._prose(60)} for number in range(3)
+            f"{self._word()}_{number}": {"type": "string", "description": self._prose(60)}
+            for number in range(3)
         }
         return {
             "name": f"{self._word()}_{index}",

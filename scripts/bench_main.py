@@ -7,6 +7,8 @@ in the same run. It fails only when something broke, never because a figure is b
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -34,6 +36,8 @@ def main() -> None:
     quick: bool = options.quick
     cassettes: int = options.cassettes or (4_000 if quick else 20_000)
     report = Report()
+    # As from the keyboard: what was started is ended, and the folder goes.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="rewind-bench-") as name:
         folder = Path(name)
         parts: dict[str, Callable[[], None]] = {

@@ -28,6 +28,7 @@ _ADDON = _HERE.parent / "addon"
 _LISTENING = re.compile(rb"listening at \S*?:(\d+)")
 _TUNNELS = 8
 _QUESTIONS = {"4 KB": 16, "64 KB": 8, "1 MB": 2}
+_AGENTS = {"4 KB": 8, "64 KB": 8, "1 MB": 4}
 _BUDGETS = {"4 KB": 0.9, "64 KB": 0.8, "1 MB": 0.55}
 _START = 60.0
 
@@ -65,7 +66,13 @@ def floor() -> list[str]:
 
 def scripted() -> list[str]:
     """A stock mitmdump with our add-on."""
-    return [str(Path(sys.executable).with_name("mitmdump")), "-s", str(_ADDON / "rewind.py"), "--set", "flow_detail=0"]
+    return [
+        str(Path(sys.executable).with_name("mitmdump")),
+        "-s",
+        str(_ADDON / "rewind.py"),
+        "--set",
+        "flow_detail=0",
+    ]
 
 
 def lean() -> list[str]:
@@ -128,7 +135,9 @@ def _wait_for_port(process: subprocess.Popen[bytes], log: object) -> int:
     raise RuntimeError(f"a proxy did not start:\n{said.decode(errors='replace')}")
 
 
-def ask(proxy: Proxy, folder: Path, requests: Path, *, seconds: float, limit: int = 10**9, tunnels: int = _TUNNELS) -> Told:
+def ask(
+    proxy: Proxy, folder: Path, requests: Path, *, seconds: float, limit: int = 10**9, tunnels: int = _TUNNELS
+) -> Told:
     """Run the client against a proxy."""
     argv = [proxy.port, folder / "ca" / "mitmproxy-ca-cert.pem", requests, tunnels, seconds, limit]
     done = subprocess.run(
@@ -163,9 +172,10 @@ def measure_hits(report: Report, folder: Path, *, quick: bool) -> None:
     desk = Desk(folder / "hits")
     for seed, (name, size) in enumerate(SIZES.items()):
         requests: list[bytes] = []
+        agents = [Agent(90_000 + 100 * seed + each, size) for each in range(_AGENTS[name])]
         for tunnel in range(_TUNNELS):
-            agent = Agent(90_000 + 100 * seed + tunnel, size)
-            for question in range(_QUESTIONS[name]):
+            agent = agents[tunnel % len(agents)]
+            for question in range(tunnel * _QUESTIONS[name], (tunnel + 1) * _QUESTIONS[name]):
                 requests.append(wire_form(agent.asking(question)))
                 desk.record(agent.asking(question, model="gpt-recorded"), reader=desk.reader)
         write_requests(folder / f"{name}.requests", requests)

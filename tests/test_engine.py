@@ -167,8 +167,34 @@ def test_match_exact_switches_the_normalised_tier_off(tmp_path: Path) -> None:
     desk.store.close()
 
 
-def test_another_form_is_never_served(desk: Desk) -> None:
-    """What was recorded whole is refused as a stream in replay, and recorded anew in auto."""
+CHAT_ANSWER = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "m1",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4},
+}
+
+
+@pytest.mark.parametrize("mode", ["auto", "replay"])
+def test_another_form_is_converted(desk: Desk, mode: Mode) -> None:
+    """What was recorded whole is served as a stream to whoever asks for one, on its wire and on another."""
+    desk.record(desk.request(chat()), json.dumps(CHAT_ANSWER).encode())
+    stream = desk.decide(desk.request(chat(stream=True)), mode)
+    assert isinstance(stream, Replay)
+    assert dict(stream.headers)["content-type"].startswith("text/event-stream")
+    assert "converted chat_completions whole->chat_completions sse" in stream.note
+    assert stream.answer.body.endswith(b"data: [DONE]\n\n")
+    anthropic = {"model": "m1", "max_tokens": 64, "messages": [{"role": "user", "content": "Hi"}]}
+    message = desk.decide(desk.request(anthropic, "/v1/messages", "api.anthropic.com"), mode)
+    assert isinstance(message, Replay)
+    assert json.loads(message.answer.body)["content"][0]["text"] == "Hello"
+    assert dict(message.headers)["content-type"].startswith("application/json")
+
+
+def test_another_form_is_never_served_as_it_is(desk: Desk) -> None:
+    """An answer that cannot be converted is refused in replay, and recorded anew in auto."""
     desk.record(desk.request(chat()))
     asked = desk.request(chat(stream=True))
     refused = desk.decide(asked, "replay")

@@ -9,22 +9,49 @@ passthrough   forward, log only   forward, log only
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
-
-from rewind_proxy.canonical.cache import TextCache
 from rewind_proxy.canonical.jcs import dumps
-from rewind_proxy.canonical.model import EndpointClass, JsonValue, Mode, Tier
-from rewind_proxy.canonical.scrub import Slot
+from rewind_proxy.canonical.model import EndpointClass, Mode, Tier
+from rewind_proxy.decisions import (
+    NOTE,
+    Decision,
+    Fail,
+    Forward,
+    Header,
+    Refuse,
+    Replay,
+    Serve,
+    Session,
+    Step,
+    header_safe,
+    step_headers,
+)
 from rewind_proxy.errors import RewindError
-from rewind_proxy.matching.choice import Memory, choose, ignored_differences
+from rewind_proxy.faulted import fail, faulted
+from rewind_proxy.faults import parse
+from rewind_proxy.matching.choice import choose
 from rewind_proxy.matching.miss import Miss, explain_miss, unusable
 from rewind_proxy.matching.reading import RawRequest, Reading, RequestReader
-from rewind_proxy.matching.rebase import Rebased, rebase, replacements
+from rewind_proxy.matching.serving import Serving
 from rewind_proxy.settings import Settings
-from rewind_proxy.store import Answer, Store
-from rewind_proxy.store.records import CassetteRecord, RunRecord
+from rewind_proxy.store import Store
+from rewind_proxy.store.records import CassetteRecord
 from rewind_proxy.wire import ADAPTERS, Host
+
+__all__ = [
+    "Decision",
+    "Engine",
+    "Fail",
+    "Forward",
+    "Header",
+    "Refuse",
+    "Replay",
+    "Serve",
+    "Session",
+    "Step",
+    "header_safe",
+    "refusal_text",
+    "refuse_failed",
+]
 
 REFUSED_STATUS = 400
 """The one status that stops all measured agents at once and shows them the text (CLIENTS.md)."""
@@ -34,77 +61,6 @@ SOCKET_STATUS = 426
 """Codex falls back to POST within the same turn (CLIENTS.md)."""
 NO_RECORDING = "rewind: no recording"
 
-Header = tuple[str, str]
-
-
-@dataclass(slots=True)
-class Session:
-    """One client session: a session name, or the life of the proxy. It is one run of the log."""
-
-    run: RunRecord
-    memory: Memory = field(default_factory=Memory)
-    calls: int = 0
-    """Steps given out, model calls and others."""
-    replayed: bool = False
-    """Whether a model call of this session was answered from the store."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The place of one intercepted call in its run."""
-
-    session: Session
-    number: int
-    started_at: float
-
-    @property
-    def id(self) -> str:
-        """`<run>.<number>`, as in `x-rewind-step`."""
-        return f"{self.session.run.id}.{self.number}"
-
-
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """Answer from the store."""
-
-    reading: Reading
-    step: Step
-    tier: Tier
-    cassette: CassetteRecord
-    answer: Answer
-    note: str
-    headers: tuple[Header, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Forward:
-    """Send it on. `record`: keep the answer; `reading` is None when the request could not even be read."""
-
-    reading: Reading | None
-    step: Step
-    cls: EndpointClass
-    record: bool
-    headers: tuple[Header, ...]
-    after_replay: bool = False
-    """The session was answered from the store before: this turn carries ids that the provider never saw."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """Answer with an error of ours; nothing goes upstream."""
-
-    reading: Reading | None
-    step: Step
-    cls: EndpointClass
-    tier: Tier
-    status: int
-    body: bytes
-    headers: tuple[Header, ...]
-    miss: Miss
-
-
-Decision: TypeAlias = Replay | Forward | Refuse
-
 
 class Engine:
     """Decides for each request of a known host, from the store and the session's memory."""
@@ -113,8 +69,8 @@ class Engine:
         self.settings = settings
         self.reader = reader
         self.store = store
-        self._slots: TextCache[int, tuple[Slot, ...]] = TextCache()
-        """Slots of recorded requests, which are not stored, by `seq`."""
+        self._faults = parse(settings.fault)
+        self._serving = Serving(settings, reader, store)
 
     def decide(self, request: RawRequest, host: Host, step: Step, *, mode: Mode) -> Decision:
         """What happens to a request. Raises what the store raises: the caller is the fail-closed boundary."""
@@ -132,14 +88,25 @@ class Engine:
                 return self._unrecorded(reading, step, cls)
 
     def _model(self, reading: Reading, step: Step, mode: Mode) -> Decision:
+        turn = step.session.next_turn() if reading.endpoint.operation == "generate" else 0
+        fault = self._faults.get(turn)
+        if fault is not None and fault.status is not None:
+            return fail(reading, step, fault, fault.status)
+        decision = self._answered(reading, step, mode)
+        if isinstance(decision, Replay):
+            step.session.replayed = True
+            # What was cut is asked for again.
+            if fault is None or fault.cut_after is None:
+                step.session.memory.remember(decision.cassette)
+        return decision if fault is None else faulted(decision, fault)
+
+    def _answered(self, reading: Reading, step: Step, mode: Mode) -> Decision:
         if mode == "passthrough":
             return self._forward(reading, step, record=False)
         if mode == "record":
             return self._forward(reading, step, record=True)
         found = self._find(reading, step)
         if isinstance(found, Replay):
-            step.session.memory.remember(found.cassette)
-            step.session.replayed = True
             return found
         if mode == "auto":
             return self._forward(reading, step, record=True)
@@ -167,53 +134,21 @@ class Engine:
             if isinstance(chosen, str):
                 why = unusable(chosen, candidates, reading)
                 continue
-            return self._replay(tier, chosen, reading, step)
+            served = self._serving.serve(tier, chosen, reading)
+            if served is None:
+                why = unusable("format", candidates, reading)
+                continue
+            note = header_safe("; ".join(served.notes))
+            headers = (
+                *served.headers,
+                ("x-rewind", "replayed"),
+                ("x-rewind-tier", tier),
+                ("x-rewind-cassette", chosen.id),
+                *step_headers(step, reading),
+                *(((NOTE, note),) if note else ()),
+            )
+            return Replay(reading, step, tier, chosen, served.answer, note, headers)
         return why
-
-    def _replay(self, tier: Tier, chosen: CassetteRecord, reading: Reading, step: Step) -> Replay:
-        answer = self.store.answer(chosen)
-        notes = self._notes(tier, chosen, reading)
-        if tier == "normalised" and self.settings.rebase:
-            rebased = self._rebased(chosen, answer, reading)
-            if rebased.count:
-                notes.append(f"re-based {rebased.count}")
-            answer = replace(answer, body=rebased.body)
-        note = header_safe("; ".join(notes))
-        headers = (
-            ("x-rewind", "replayed"),
-            ("x-rewind-tier", tier),
-            ("x-rewind-cassette", chosen.id),
-            *_step_headers(step, reading),
-            *((("x-rewind-note", note),) if note else ()),
-        )
-        return Replay(reading, step, tier, chosen, answer, note, headers)
-
-    def _rebased(self, cassette: CassetteRecord, answer: Answer, reading: Reading) -> Rebased:
-        """The recorded answer with the folders, ids and times of the live request (DESIGN §8)."""
-        same = cassette.request.slots_digest == reading.record.slots_digest
-        if same or reading.normalised is None:
-            return Rebased(answer.body, 0)
-        slots = self._slots.get(cassette.seq)
-        if slots is None:
-            stored = self.reader.read_stored(cassette, self.store.request_body(cassette))
-            slots = stored.normalised.slots if stored.normalised else ()
-            self._slots.put(cassette.seq, slots, sum(len(slot.value) + 100 for slot in slots))
-        values = replacements(slots, reading.normalised.slots)
-        return rebase(answer.body, cassette.request.wire, cassette.request.form, values)
-
-    def _notes(self, tier: Tier, cassette: CassetteRecord, reading: Reading) -> list[str]:
-        if tier == "exact" or reading.normalised is None:
-            return []
-        notes = [
-            f"{name} {_plain(recorded)}->{_plain(live)}"
-            for name, recorded, live in ignored_differences(cassette.request, reading.record)
-            if name in reading.normalised.ignored or name in self.settings.ignore
-        ]
-        if reading.normalised.rules:
-            notes.append("scrubbed " + " ".join(reading.normalised.rules))
-        if self.settings.tail_n:
-            notes.append(f"tail_n={self.settings.tail_n}")
-        return notes
 
     def _side(self, reading: Reading, step: Step, mode: Mode) -> Decision:
         if mode != "replay":
@@ -226,10 +161,11 @@ class Engine:
         chosen = next((each for each in candidates if each.seq not in memory.used), candidates[-1])
         memory.used.add(chosen.seq)
         headers = (
+            *chosen.answer.headers,
             ("x-rewind", "replayed"),
             ("x-rewind-tier", "exact"),
             ("x-rewind-cassette", chosen.id),
-            *_step_headers(step, reading),
+            *step_headers(step, reading),
         )
         return Replay(reading, step, "exact", chosen, self.store.answer(chosen), "", headers)
 
@@ -238,6 +174,8 @@ class Engine:
         if mode == "passthrough" or (mode != "replay" and passes):
             return self._forward(reading, step, record=False)
         if reading.endpoint.model_socket:
+            if self.settings.socket == "serve" and reading.target.method == "GET":
+                return Serve(reading, step)
             miss = Miss("This WebSocket is not recorded: send the request by POST instead.")
             return self._refuse(reading, step, "miss", SOCKET_STATUS, miss)
         miss = Miss("This WebSocket cannot be replayed.")
@@ -258,7 +196,7 @@ class Engine:
         headers: tuple[Header, ...] = (
             ("x-rewind", "recording" if record else "passed"),
             ("x-rewind-tier", "recorded" if record else "passed"),
-            *_step_headers(step, reading),
+            *step_headers(step, reading),
         )
         cls = reading.endpoint.cls
         after_replay = cls == "model" and step.session.replayed
@@ -266,7 +204,7 @@ class Engine:
 
     def _refuse(self, reading: Reading, step: Step, tier: Tier, status: int, miss: Miss) -> Refuse:
         body = dumps(ADAPTERS[reading.error_wire].error(status, refusal_text(miss)))
-        headers = (*_refusal_headers(tier), *_step_headers(step, reading))
+        headers = (*_refusal_headers(tier), *step_headers(step, reading))
         return Refuse(reading, step, reading.endpoint.cls, tier, status, body, headers, miss)
 
 
@@ -285,20 +223,6 @@ def refuse_failed(step: Step, cls: EndpointClass, error: BaseException) -> Refus
 def refusal_text(miss: Miss) -> str:
     """The message of a refusal: it starts the same way every time, for people and for scripts."""
     return f"{NO_RECORDING}. {miss.text()}"
-
-
-def header_safe(text: str, limit: int = 900) -> str:
-    """`text` as a header value: printable ASCII on one line."""
-    safe = "".join(char if " " <= char <= "~" else "?" for char in text)
-    return safe if len(safe) <= limit else safe[: limit - 3] + "..."
-
-
-def _plain(value: JsonValue) -> str:
-    return "(absent)" if value is None else value if isinstance(value, str) else dumps(value).decode()
-
-
-def _step_headers(step: Step, reading: Reading) -> tuple[Header, ...]:
-    return ("x-rewind-step", step.id), ("x-rewind-fingerprint", reading.fingerprint[:12])
 
 
 def _refusal_headers(tier: Tier) -> tuple[Header, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rewind_proxy.canonical.fingerprint import HASH_VERSION
 from rewind_proxy.canonical.model import Ending, Usage
 from rewind_proxy.canonical.redact import Redactor
-from rewind_proxy.engine import Forward, Header, Refuse, Replay, Step
+from rewind_proxy.engine import Fail, Forward, Header, Refuse, Replay, Step
 from rewind_proxy.errors import OpaqueBodyError
 from rewind_proxy.matching.answer_redaction import answer_form, moved_chunks, redact_answer
 from rewind_proxy.matching.reading import Reading
@@ -163,6 +163,19 @@ def _step(step: Step, reading: Reading | None, **known: object) -> StepRecord:
     return StepRecord.model_validate(identity | facts | known)
 
 
+def faulted_step(fail: Fail, latency_ms: int) -> StepRecord:
+    """The step of a call that got an error on purpose: it is no refusal, and nothing of it is recorded."""
+    return _step(
+        fail.step,
+        fail.reading,
+        tier="passed",
+        status=fail.status,
+        latency_ms=latency_ms,
+        note=fail.fault.note,
+        reason="a fault on purpose",
+    )
+
+
 def replayed_step(replay: Replay, latency_ms: int) -> StepRecord:
     """The step of a call answered from the store."""
     answer = replay.cassette.answer
@@ -208,7 +221,7 @@ def recorded_step(forward: Forward, cassette: CassetteRecord | Exchange, status:
         input_tokens=answer.input_tokens,
         output_tokens=answer.output_tokens,
         cached_tokens=answer.cached_tokens,
-        note="live after replayed steps" if forward.after_replay else "",
+        note=_live_note(forward),
     )
 
 
@@ -231,5 +244,12 @@ def passed_step(
         status=status,
         latency_ms=latency_ms,
         reason=reason,
-        note="live after replayed steps" if forward.after_replay else "",
+        note=_live_note(forward),
     )
+
+
+def _live_note(forward: Forward) -> str:
+    notes = [forward.fault.note] if forward.fault else []
+    if forward.after_replay:
+        notes.append("live after replayed steps")
+    return "; ".join(notes)

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict, field_validator
 from pydantic import Field as ModelField
 
+from rewind_proxy import faults
 from rewind_proxy import settings_lists as lists
 from rewind_proxy import settings_values as values
 from rewind_proxy.canonical.model import DEFAULT_IGNORE, MatchSettings, Mode, ScrubRule, Wire
@@ -43,6 +44,7 @@ class Settings(BaseModel):
     match: Literal["normalised", "exact"] = "normalised"
     rebase: bool = True
     pace: Literal["instant", "recorded"] | float = "instant"
+    """A number is a factor of the recorded times."""
     socket: Literal["fallback", "serve", "pass"] = "fallback"
     record_errors: bool = False
     preset: str = "auto"
@@ -52,7 +54,7 @@ class Settings(BaseModel):
     redact_answers: bool = False
     mask_flow: bool = True
     review_threshold: float = ModelField(default=0.85, ge=0, le=1)
-    fault: Literal[""] = ""
+    fault: str = ""
     cassettes: Literal[""] = ""
 
     @field_validator("store")
@@ -183,12 +185,12 @@ FIELDS: tuple[Field, ...] = (
     Field("rebase", values.yes_or_no(), "Put this run's folders, ids and times into replayed answers."),
     Field(
         "pace",
-        values.now_and_later(values.word_or_factor("instant", "recorded"), "instant"),
-        "Pace of replayed answers: at once, as recorded, or a factor of the recorded times.",
+        values.word_or_factor("instant", "recorded"),
+        "Pace of replayed answers: at once, as recorded, or a factor of its times (0.5 is twice as fast).",
     ),
     Field(
         "socket",
-        values.now_and_later(values.one_of("fallback", "serve", "pass"), "fallback", "pass"),
+        values.one_of("fallback", "serve", "pass"),
         "Model WebSockets: send the client back to POST (426), serve them, or pass them on.",
     ),
     Field("record_errors", values.yes_or_no(), "Keep whole error answers too, and replay them."),
@@ -207,8 +209,8 @@ FIELDS: tuple[Field, ...] = (
     Field("review_threshold", values.fraction(), "Similarity from which a recording is a review candidate."),
     Field(
         "fault",
-        values.not_yet("faults on purpose are"),
-        "Provider errors to make on purpose; not in this version.",
+        values.checked_text(faults.parse),
+        "Faults to make on purpose, as turn=3:429; turn=2:cut-after=5; turn=1:stall=10.",
     ),
     Field(
         "cassettes",

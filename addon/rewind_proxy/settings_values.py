@@ -194,6 +194,20 @@ def plain_text() -> Kind:
     return Kind(label="text", read=read)
 
 
+def checked_text(check: Callable[[str], object]) -> Kind:
+    """Text in a form of its own: `check` raises `ValueError` with the reason where it is not in that form."""
+
+    def read(value: object) -> object:
+        text = read_text(value)
+        try:
+            check(text)
+        except ValueError as error:
+            raise BadValueError(str(error)) from None
+        return text
+
+    return Kind(label="text", read=read)
+
+
 def folder() -> Kind:
     """A path with a name at its end (the log stands beside the store, named after it)."""
 

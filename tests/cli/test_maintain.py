@@ -70,9 +70,8 @@ def stored(project: Project, **changed: object) -> Store:
 
 def result(answer: tuple[int, str, str]) -> JsonObject:
     """The JSON of a call that went well."""
-    code, out, err = answer
-    assert (code, err) == (0, "")
-    document: JsonObject = json.loads(out)
+    assert answer[0] == 0
+    document: JsonObject = json.loads(answer[1])
     return document
 
 
@@ -277,9 +276,9 @@ RUNS = ("20261101-090000-aaaa", "20261102-090000-bbbb", "20261103-090000-cccc", 
 
 @pytest.fixture
 def used(project: Project) -> dict[str, CassetteRecord]:
-    """Three runs that recorded, the fourth replayed what the first had: an old and a new recording are used."""
-    found = {name: recorded(project, name, run) for name, run in zip(("one", "two", "three"), RUNS, strict=False)}
-    found["new"] = recorded(project, "new", RUNS[3])
+    """Four runs that recorded; the last also replayed what the first had."""
+    names = ("one", "two", "three", "new")
+    found = {name: recorded(project, name, run) for name, run in zip(names, RUNS, strict=True)}
     project.log(90, cassette=found["one"].id, run=RUNS[3], tier="normalised")
     return found
 
@@ -336,9 +335,7 @@ def test_prune_deletes_what_is_not_needed(
         assert not scan(project.settings.store, [json.dumps({"content": name})[1:-1]]).found
 
 
-def test_prune_goes_by_the_last_use(
-    rewind: Call, project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prune_goes_by_the_last_use(rewind: Call, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A recording that was replayed since is not old."""
     old, replayed = recorded(project, "old", RUNS[0]), recorded(project, "replayed", RUNS[0])
     project.log(9, cassette=replayed.id, run=RUNS[1], tier="exact", at=START + 8 * DAY)

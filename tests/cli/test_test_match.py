@@ -93,7 +93,7 @@ def test_what_would_match_does(rewind: Call) -> None:
 
 
 def test_on_a_terminal_it_reads_as_a_report(rewind: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first places, what was recorded and what is asked, and the way out; control characters are shown."""
+    """The first places, both sides of each, and the way out; control characters are shown."""
     monkeypatch.setattr("rewind_proxy.cli.test_match.sys.stdout.isatty", lambda: True, raising=False)
     many: JsonObject = {f"x{number}": number for number in range(9)}
     a, b = write("a.json", chat("one\x1b[2J")), write("b.json", chat("two", **many))
@@ -233,7 +233,9 @@ def test_a_bad_line_is_named(rewind: Call, case: JsonObject, said: str) -> None:
     assert said in err
 
 
-@pytest.mark.parametrize(("content", "said"), [(b"{", "line 1: not JSON"), (b"[]", "object"), (b"\xff", "UTF-8")])
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"{", "line 1: not JSON"), (b"[]", "object"), (b"\xff", "UTF-8")]
+)
 def test_a_table_that_is_none_is_refused(rewind: Call, content: bytes, said: str) -> None:
     """In one sentence."""
     Path("t.jsonl").write_bytes(content)

@@ -23,6 +23,10 @@ WIRES = {
 }
 
 
+def unseen(done: int, total: int) -> None:
+    """Progress that nobody watches."""
+
+
 def reader_of(settings: Settings) -> RequestReader:
     """A reader by the rules of the settings alone."""
     rules = rule_list(settings.redact_defaults, settings.redact_patterns, settings.redact_off)

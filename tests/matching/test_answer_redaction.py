@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from case_tables import fake
 from matching.rebase_answers import WIRES_AND_FORMS, Said, body, copies, events
-from rewind_proxy.canonical.model import Form, JsonValue, Wire
+from rewind_proxy.canonical.model import Form, JsonObject, Wire
 from rewind_proxy.canonical.redact import MARK, Redactor
 from rewind_proxy.matching.answer_redaction import (
     answer_credentials,
@@ -23,7 +22,11 @@ from rewind_proxy.matching.answer_redaction import (
 KEY, TOKEN = fake("sk-proj-", 40), fake("ghp_", 36)
 REDACTOR = Redactor()
 TEXT = f"Your key is {KEY}, and\nGITHUB_TOKEN={TOKEN} too."
-ARGUMENTS = {"command": f"curl -H 'Authorization: Bearer {KEY}' x", "password": "hunter2-hunter2", "n": 1}
+ARGUMENTS: JsonObject = {
+    "command": f"curl -H 'Authorization: Bearer {KEY}' x",
+    "password": "hunter2-hunter2",
+    "n": 1,
+}
 
 few = settings(max_examples=30, deadline=None)
 cuts = st.lists(st.integers(0, len(TEXT)), max_size=12)
@@ -39,7 +42,7 @@ def test_no_copy_of_a_credential_is_left(wire: Wire, form: Form, cuts: list[int]
     texts, arguments = copies(wire, form, redacted.body)
     assert set(texts) == {REDACTOR.text(TEXT)}
     assert texts[0].count(MARK) == 2
-    wanted = REDACTOR.value(cast("JsonValue", ARGUMENTS))
+    wanted = REDACTOR.value(ARGUMENTS)
     assert arguments
     assert all(each == wanted for each in arguments)
     for secret in (KEY, TOKEN, "hunter2-hunter2"):
@@ -104,17 +107,19 @@ def test_every_other_string_is_looked_at_too(wire: Wire, form: Form, answer: str
     assert redacted.count("\n") == answer.count("\n")
 
 
-@pytest.mark.parametrize("answer", [b"\xff\xfe" + KEY.encode(), b"", b"null", b"[]", b'"x"', b"data: [DONE]\n\n"])
+@pytest.mark.parametrize(
+    "answer", [b"\xff\xfe" + KEY.encode(), b"", b"null", b"[]", b'"x"', b"data: [DONE]\n\n"]
+)
 @pytest.mark.parametrize("form", ["whole", "sse", "json-array"])
 def test_what_is_no_text_or_holds_nothing_stays(answer: bytes, form: Form) -> None:
     """Audio and images are not looked into; nothing raises."""
     for wire in ("generic", "gemini"):
-        assert redact_answer(answer, wire, form, REDACTOR).body == answer  # type: ignore[arg-type]
+        assert redact_answer(answer, wire, form, REDACTOR).body == answer
 
 
 def test_escapes_and_white_space_around_a_credential_stay() -> None:
     """Only the credential's own characters are replaced."""
-    answer = '{ "a" : "\\u00e9\\n\\"%s\\" \\ud83d\\ude00",\r\n "b":1.0 }' % KEY
+    answer = '{ "a" : "\\u00e9\\n\\"KEY\\" \\ud83d\\ude00",\r\n "b":1.0 }'.replace("KEY", KEY)
     redacted = redact_answer(answer.encode(), "generic", "whole", REDACTOR).body.decode()
     assert redacted == answer.replace(KEY, MARK)
 

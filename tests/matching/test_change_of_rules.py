@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from case_tables import fake
-from matching.recorded_projects import Project, read, request, settings_at
+from matching.recorded_projects import Project, read, request, settings_at, unseen
 from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.canonical.redact import rule_list
 from rewind_proxy.cli.demo_scan import scan
@@ -35,15 +35,10 @@ SECRET_OF_PROJECT = "zebra-crossing-17"
 PATTERN = "zebra-[a-z]+-[0-9]+"
 
 
-def silent(_: str) -> object:
-    """Nobody watches."""
-    return lambda done, total: None
-
-
 @contextmanager
 def opened(of: Settings) -> Iterator[Opened]:
     """A store made ready, as a proxy does it."""
-    ready = open_ready(of, HostTable({}), silent)  # type: ignore[arg-type]
+    ready = open_ready(of, HostTable({}), lambda _: unseen)
     try:
         yield ready
     finally:
@@ -77,7 +72,7 @@ FRAMES = st.sampled_from(
         "[REDACTED]{}",
     ]
 )
-WORDS = st.text(alphabet="ab ⟨\n{}\":,é7-", max_size=12)
+WORDS = st.text(alphabet='ab ⟨\n{}":,é7-', max_size=12)
 
 
 @st.composite
@@ -98,7 +93,7 @@ def bodies(draw: st.DrawFn) -> JsonObject:
         for _ in range(draw(st.integers(1, 3)))
     ]
     if draw(st.booleans()):
-        call = {"name": "run", "arguments": draw(texts())}
+        call: JsonObject = {"name": "run", "arguments": draw(texts())}
         messages += [
             {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": call}]},
             {"role": "tool", "tool_call_id": "call_1", "content": draw(texts())},
@@ -109,7 +104,7 @@ def bodies(draw: st.DrawFn) -> JsonObject:
     return {"model": "m1", "messages": [*messages], **parameters}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     body=bodies(),
     off=st.sets(st.sampled_from(RULE_IDS)),
@@ -176,7 +171,12 @@ def test_a_parameter_that_goes_by_its_name_is_redacted_in_the_record_too(tmp_pat
 
 # -- killed at any moment
 
-KEPT = 90
+KEPT = 60
+
+
+def user_messages(count: int) -> list[JsonObject]:
+    """So many of them, that hold it too."""
+    return [{"role": "user", "content": f"{SECRET_OF_PROJECT} {turn}"} for turn in range(count)]
 
 
 def fill(folder: Path) -> None:
@@ -185,7 +185,7 @@ def fill(folder: Path) -> None:
     for number in range(KEPT):
         messages: list[JsonObject] = [
             {"role": "system", "content": f"it is {SECRET_OF_PROJECT} " * 5},
-            *({"role": "user", "content": f"{SECRET_OF_PROJECT} {turn}"} for turn in range(number % 7 + 1)),
+            *user_messages(number % 7 + 1),
         ]
         project.record(request({"model": "m1", "messages": [*messages], "n": number}))
 
@@ -241,11 +241,11 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
     after = tmp_path_factory.mktemp("after")
     shutil.copytree(before, after, dirs_exist_ok=True)
     status, calls = run_child(after, 0)
-    assert (status, calls > 10_000) == (0, True)
+    assert (status, calls > 5_000) == (0, True)
     return before, content(after), calls
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_rewrite_killed_again_and_again_ends_as_an_undisturbed_one(
     tmp_path: Path, undisturbed: tuple[Path, dict[str, dict[bytes, bytes]], int], seed: int
 ) -> None:
@@ -254,7 +254,7 @@ def test_a_rewrite_killed_again_and_again_ends_as_an_undisturbed_one(
     shutil.copytree(before, tmp_path, dirs_exist_ok=True)
     draw = random.Random(seed)
     killed = 0
-    for _ in range(4):
+    for _ in range(3):
         status, _ = run_child(tmp_path, draw.randrange(1, calls))
         assert status in (0, -signal.SIGKILL)
         killed += status != 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rewind_proxy.canonical.model import Form, Wire
-from rewind_proxy.matching.choice import Memory, choose, ignored_differences
+from rewind_proxy.matching.choice import Memory, choose, ignored_differences, same_form
 from rewind_proxy.store.records import AnswerRecord, CassetteRecord, RequestRecord
 
 
@@ -80,10 +80,16 @@ def test_model_and_parameters_come_before_the_run() -> None:
         assert found.seq == seq
 
 
-@pytest.mark.parametrize("asked", [request(form="sse"), request(wire="responses")])
-def test_never_in_another_form(asked: RequestRecord) -> None:
-    """An answer recorded in another wire or form never answers."""
-    assert choose([cassette(1)], asked, Memory(), "sequence", "last") == "format"
+def test_the_form_asked_for_comes_first() -> None:
+    """A recording in the wire and form asked for is taken before one with the same model in another."""
+    other, right = request(form="sse", model="m1"), request(model="m2")
+    for recorded in ([cassette(1, asked=other), cassette(2, asked=right)], [cassette(2, asked=right)]):
+        found = choose(recorded, request(model="m1"), Memory(), "sequence", "last")
+        assert isinstance(found, CassetteRecord)
+        assert found.seq == 2
+    alone = choose([cassette(1, asked=other)], request(model="m1"), Memory(), "sequence", "last")
+    assert isinstance(alone, CassetteRecord)
+    assert not same_form(alone.request, request(model="m1"))
 
 
 @pytest.mark.parametrize(

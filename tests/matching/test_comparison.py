@@ -41,7 +41,7 @@ def test_equal_requests_match_exactly() -> None:
 
 
 def test_a_normalised_match_names_the_rules_that_made_it() -> None:
-    """Scrub rules whose values differ, and parameters of the ignore list; rules with equal values are not named."""
+    """Scrub rules whose values differ, and parameters of the ignore list; no others."""
     a = chat(f"at 2026-11-30T09:00:00Z in {UUIDS[0]}", temperature=0, seed=1)
     b = chat(f"at 2026-11-30T09:00:00Z in {UUIDS[1]}", temperature=0, seed=2, max_tokens=5)
     assert compared(a, b) == Comparison("normalised", rules=("RS101", "ignore:seed", "ignore:max_tokens"))

@@ -5,7 +5,10 @@ It is loaded after the add-on, so it finds it in place. Each request is a GET wi
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import resource
+import socket
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -60,6 +63,15 @@ class Control:
             raise FaultError(path)
 
         setattr(target, name, broken)
+
+    def idle(self, _name: str, _value: str) -> None:
+        """Refused while an answer of the add-on's own is on its way, or a socket but the clients' is open."""
+        tasks = [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("rewind")]
+        own = {address[1] for address in ctx.master.addons.get("proxyserver").listen_addrs()}
+        opened = [each for each in gc.get_objects() if type(each) is socket.socket and each.fileno() != -1]
+        others = [each for each in opened if each.family == socket.AF_INET and each.getsockname()[1] not in own]
+        if tasks or others:
+            raise exceptions.OptionsError(f"{tasks} {others}")
 
     def limit(self, _name: str, value: str) -> None:
         """Let no file grow past so many bytes, as on a full disk; an empty value lifts the limit."""

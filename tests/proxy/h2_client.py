@@ -1,11 +1,13 @@
-"""One request over HTTP/2 through a proxy's tunnel."""
+"""Requests over HTTP/2 through a proxy's tunnel, one or many side by side."""
 
 from __future__ import annotations
 
 import json
 import socket
 import ssl
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import h2.config  # type: ignore[import-untyped]  # version 4.1 has no types
 import h2.connection  # type: ignore[import-untyped]
@@ -16,51 +18,97 @@ from support.client import Got, tunnel
 from support.proxies import Proxy
 
 
+@dataclass(slots=True)
+class _Answer:
+    """What has come on one stream."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    parts: list[bytes] = field(default_factory=list)
+    arrivals: list[tuple[float, int]] = field(default_factory=list)
+    over: bool = False
+    cut: bool = False
+
+
 def post(
     proxy: Proxy, host: str, path: str, body: JsonObject, headers: Mapping[str, str] | None = None
 ) -> Got:
     """Send a JSON body over HTTP/2, and read the answer to its end or a cut."""
+    [got] = posts(proxy, host, path, [body], headers)
+    return got
+
+
+def posts(
+    proxy: Proxy,
+    host: str,
+    path: str,
+    bodies: Sequence[JsonObject],
+    headers: Mapping[str, str] | None = None,
+    *,
+    leave: bool = False,
+) -> list[Got]:
+    """Send JSON bodies as streams of one connection, and read each answer to its end or a cut.
+
+    With `leave` each stream is reset when its first bytes are there; the connection stays until all are.
+    """
     status, raw = tunnel(proxy, host, 443)
     assert status == 200
     context = proxy.trust()
     context.set_alpn_protocols(["h2"])
     with raw, context.wrap_socket(raw, server_hostname=host) as connection:
         assert connection.selected_alpn_protocol() == "h2"
-        return _exchange(connection, host, path, json.dumps(body).encode(), dict(headers or {}))
+        pseudo = [(":method", "POST"), (":scheme", "https"), (":authority", host), (":path", path)]
+        fields = [*pseudo, ("content-type", "application/json"), *(headers or {}).items()]
+        return _exchange(connection, fields, [json.dumps(body).encode() for body in bodies], leave=leave)
 
 
 def _exchange(
-    connection: ssl.SSLSocket, host: str, path: str, body: bytes, headers: Mapping[str, str]
-) -> Got:
+    connection: ssl.SSLSocket, fields: list[tuple[str, str]], bodies: Sequence[bytes], *, leave: bool
+) -> list[Got]:
     client = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
     client.initiate_connection()
-    stream = client.get_next_available_stream_id()
-    pseudo = [(":method", "POST"), (":scheme", "https"), (":authority", host), (":path", path)]
-    client.send_headers(stream, [*pseudo, ("content-type", "application/json"), *headers.items()])
-    client.send_data(stream, body, end_stream=True)
+    answers: dict[int, _Answer] = {}
+    begun = time.monotonic()
+    for body in bodies:
+        stream = client.get_next_available_stream_id()
+        client.send_headers(stream, fields)
+        client.send_data(stream, body, end_stream=True)
+        answers[stream] = _Answer()
     connection.sendall(client.data_to_send())
-    answer: dict[str, str] = {}
-    parts: list[bytes] = []
-    while True:
+    while not all(answer.over for answer in answers.values()):
         try:
             received = connection.recv(1 << 16)
         except (ConnectionError, socket.timeout):  # noqa: UP041  # it says what is meant
             received = b""
-        if not received:
-            return _got(answer, parts, cut=True)
-        for event in client.receive_data(received):
+        events = client.receive_data(received) if received else [h2.events.ConnectionTerminated()]
+        for event in events:
             match event:
-                case h2.events.ResponseReceived(headers=fields):
-                    answer.update(dict(fields or ()))
-                case h2.events.DataReceived(data=data, flow_controlled_length=length):
-                    parts.append(data or b"")
-                    client.acknowledge_received_data(length or 0, stream)
-                case h2.events.StreamEnded():
-                    return _got(answer, parts, cut=False)
-                case h2.events.StreamReset() | h2.events.ConnectionTerminated():
-                    return _got(answer, parts, cut=True)
+                case h2.events.ResponseReceived(headers=found, stream_id=stream):
+                    answers[stream].headers.update(dict(found or ()))
+                case h2.events.DataReceived(data=data, flow_controlled_length=length, stream_id=stream):
+                    answer = answers[stream]
+                    answer.parts.append(data or b"")
+                    answer.arrivals.append((time.monotonic() - begun, len(data or b"")))
+                    if leave and not answer.over:
+                        client.reset_stream(stream)
+                        answer.over = answer.cut = True
+                    elif not answer.over:
+                        client.acknowledge_received_data(length or 0, stream)
+                case h2.events.StreamEnded(stream_id=stream):
+                    answers[stream].over = True
+                case h2.events.StreamReset(stream_id=stream):
+                    answers[stream].over = answers[stream].cut = True
+                case h2.events.ConnectionTerminated():
+                    for answer in answers.values():
+                        answer.cut = answer.cut or not answer.over
+                        answer.over = True
         connection.sendall(client.data_to_send())
-
-
-def _got(headers: Mapping[str, str], parts: list[bytes], *, cut: bool) -> Got:
-    return Got(int(headers.get(":status", "0")), headers, b"".join(parts), (), cut)
+    return [
+        Got(
+            int(answer.headers.get(":status", "0")),
+            answer.headers,
+            b"".join(answer.parts),
+            tuple(answer.arrivals),
+            answer.cut,
+        )
+        for answer in answers.values()
+    ]

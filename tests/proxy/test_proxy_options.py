@@ -40,14 +40,16 @@ def not_started(
     return run(argv, environment(folder, **(variables or {})), folder, seconds=20)
 
 
-@pytest.mark.parametrize("option", IN_THE_WAY)
-def test_replay_does_not_start_with_an_option_in_the_way(tmp_path: Path, option: str) -> None:
-    """mitmdump exits with 1, and says which option does not go together with replay, and why."""
+def test_replay_does_not_start_with_options_in_the_way(tmp_path: Path) -> None:
+    """mitmdump exits with 1, and says of each option that it does not go together with replay, and why."""
     (tmp_path / "flows").touch()
-    value = IN_THE_WAY[option].format(flows=tmp_path / "flows")
-    ended = not_started(tmp_path, "--set", "rewind_mode=replay", "--set", f"{option}={value}")
+    values = [f"{option}={value.format(flows=tmp_path / 'flows')}" for option, value in IN_THE_WAY.items()]
+    sets = [word for value in values for word in ("--set", value)]
+    ended = not_started(tmp_path, "--set", "rewind_mode=replay", *sets)
     assert ended.status == 1
-    assert re.search(rf"replay mode .* do not go together: {option}: \w", ended.output)
+    said = re.search(r"replay mode .* do not go together: (.*)", ended.output)
+    assert said
+    assert [reason.partition(": ")[0] for reason in said[1].split("; ")] == list(IN_THE_WAY)
 
 
 @pytest.mark.parametrize("tool", ["proxy", "dump"])
@@ -132,12 +134,12 @@ def test_a_client_that_asks_for_replay_stays_offline(
     assert not stage.heard(prompt)
 
 
-@pytest.mark.parametrize("option", ["ignore_hosts", "allow_hosts"])
-def test_an_undecrypted_host_is_warned_about(start: Start, stage: Stage, option: str) -> None:
+def test_an_undecrypted_host_is_warned_about(start: Start, stage: Stage) -> None:
     """What mitmproxy is told not to decrypt Rewind cannot see: a live proxy says so when it starts."""
-    value = r"api\.openai\.com" if option == "ignore_hosts" else r"example\.org"
-    with start(provider=stage.provider, options=["--set", f"{option}={value}"]) as running:
-        assert re.search(rf"calls may go unrecorded: {option}: .*undecrypted", running.child.output)
+    options = ["--set", r"ignore_hosts=example\.org", "--set", r"allow_hosts=example\.org"]
+    with start(provider=stage.provider, options=options) as running:
+        for option in ("ignore_hosts", "allow_hosts"):
+            assert re.search(rf"calls may go unrecorded: {option}: .*undecrypted", running.child.output)
         status, connection = tunnel(running, OPENAI, 443)
         connection.close()
     assert status == 200
@@ -168,12 +170,11 @@ def test_a_misspelt_key_is_named_with_its_file_and_the_choices(tmp_path: Path) -
     assert all(field.key in ended.output for field in FIELDS)
 
 
-@pytest.mark.parametrize("word", ["replya", "once", "REPLAY!"])
-def test_an_unknown_mode_is_named_with_the_choices(tmp_path: Path, word: str) -> None:
+def test_an_unknown_mode_is_named_with_the_choices(tmp_path: Path) -> None:
     """A mode that does not exist does not start: a typo must not go live."""
-    ended = not_started(tmp_path, "--set", f"rewind_mode={word}")
+    ended = not_started(tmp_path, "--set", "rewind_mode=replya")
     assert ended.status == 1
-    assert word in ended.output
+    assert "replya" in ended.output
     assert all(mode in ended.output for mode in ("auto", "replay", "record", "passthrough"))
 
 

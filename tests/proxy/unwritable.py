@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from rewind_proxy.matching import opening
 
-opening._can_write = lambda _: False
+opening._can_write = lambda store: not store

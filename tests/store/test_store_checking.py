@@ -11,7 +11,7 @@ import pytest
 
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.errors import StoreError
-from rewind_proxy.store import Log, Store
+from rewind_proxy.store import Log, Redaction, Store
 from rewind_proxy.store.environment import META, Environment
 from rewind_proxy.store.transaction import Txn
 from store.making import digest, make_exchange, make_step, open_store
@@ -39,7 +39,7 @@ def test_a_sound_store_has_no_damage(store: Store) -> None:
     seen: list[tuple[int, int]] = []
     assert store.check(lambda done, total: seen.append((done, total))) == []
     assert seen[-1] == (5, 5)
-    store.rewrite(lambda body: body, ("RW102",), str)
+    store.rewrite(Redaction(lambda body: body, str), ("RW102",))
     store.index(lambda record, _: (record.exact, (record.exact,)))
     assert store.check() == []
 
@@ -118,9 +118,7 @@ def test_compacting_gives_back_what_was_deleted(place: Path, store: Store) -> No
     for number in range(40):
         store.put(make_exchange(number, bytes(f"ANSWER-{number:03}" * 1000, "ascii") + bytes(30_000)))
     kept = store.put(make_exchange("kept"))
-    store.delete(
-        [record.id for record in store.cassettes() if record.id != kept.id]
-    )
+    store.delete([record.id for record in store.cassettes() if record.id != kept.id])
     assert store.spare() > 0
     before, after = store.compact()
     assert after < before / 2
@@ -202,7 +200,7 @@ def test_one_recording_that_cannot_be_keyed_costs_no_other(
     """It is quarantined and counted, and tried again when asked to."""
     for number in range(3):
         store.put(make_exchange(number))
-    store.rewrite(lambda body: body, ("RW102",), str)
+    store.rewrite(Redaction(lambda body: body, str), ("RW102",))
 
     def compute(record: object, body: JsonValue) -> tuple[str, tuple[str, ...]]:
         if "1" in str(body["input"]):  # type: ignore[index,call-overload]
@@ -214,6 +212,6 @@ def test_one_recording_that_cannot_be_keyed_costs_no_other(
     assert "cannot be keyed" in caplog.text
     assert not store.needs_index()
     assert store.release_quarantined() == 1
-    report = store.index(lambda record, body: (digest(str(body)), (digest("a"),)))
+    report = store.index(lambda _, body: (digest(str(body)), (digest("a"),)))
     assert (report.indexed, report.quarantined) == (3, 0)
     assert store.check() == []

@@ -13,7 +13,7 @@ import pytest
 
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.errors import StoreError
-from rewind_proxy.store import Log, Store
+from rewind_proxy.store import Log, Redaction, Store
 from store.making import content_of, digest, make_exchange, open_store
 
 SECRET = "hunter2-hunter2"
@@ -133,7 +133,7 @@ def test_a_rewrite_redacts_everything_and_keeps_what_names_it(place: Path) -> No
         ]
         seen: list[tuple[int, int]] = []
         report = store.rewrite(
-            redact, ("RW102",), redact_text, lambda done, total: seen.append((done, total))
+            Redaction(redact, redact_text), ("RW102",), lambda done, total: seen.append((done, total))
         )
         after = list(store.cassettes())
         assert (report.rewritten, report.dropped) == (40, ())
@@ -159,7 +159,7 @@ def test_a_rewrite_leaves_out_what_cannot_be_read(store: Store) -> None:
     damaged, sound = store.put(make_exchange("a")), store.put(make_exchange("b"))
     with store._place.write() as txn:
         txn.put("cassettes", b"s" + damaged.seq.to_bytes(8, "big"), b"garbage")
-    report = store.rewrite(redact, ("RW102",), redact_text)
+    report = store.rewrite(Redaction(redact, redact_text), ("RW102",))
     assert report.rewritten == 1
     assert damaged.id in report.dropped[0]
     assert [record.id for record in store.cassettes()] == [sound.id]
@@ -173,7 +173,7 @@ def test_a_rewrite_that_fails_changes_nothing(place: Path, store: Store) -> None
         raise RuntimeError("in the middle")
 
     with pytest.raises(RuntimeError, match="middle"):
-        store.rewrite(fail, ("RW102",), redact_text)
+        store.rewrite(Redaction(fail, redact_text), ("RW102",))
     assert store.redaction == ()
     assert store.lookup_exact(record.exact) == (record,)
     assert sorted(entry.name for entry in place.iterdir()) == ["1", "CURRENT", "LOCK"]
@@ -195,7 +195,7 @@ def test_what_is_recorded_and_deleted_during_a_rewrite_is_not_lost(store: Store)
             assert done.wait(30)
         return value
 
-    store.rewrite(transform, ("RW102",), redact_text)
+    store.rewrite(Redaction(transform, redact_text), ("RW102",))
     assert store.lookup_exact(records[0].exact) == ()
     assert len(store.lookup_exact(make_exchange("late").exact)) == 1
     assert store.count() == 40
@@ -219,7 +219,7 @@ def test_readers_never_notice_a_rewrite(place: Path, store: Store) -> None:
     with open_store(place, readonly=True) as other, ThreadPoolExecutor(4) as pool:
         readings = [pool.submit(read, reader) for reader in (store, other, store, other)]
         for number in range(4):
-            store.rewrite(redact, (f"RW{number}",), redact_text)
+            store.rewrite(Redaction(redact, redact_text), (f"RW{number}",))
         stop.set()
         assert all(reading.result(30) for reading in readings)
 
@@ -228,7 +228,7 @@ def test_a_writer_with_fewer_rules_stops_writing(place: Path) -> None:
     """Once rules were added elsewhere, a process that does not know them may not write what it redacted."""
     with open_store(place, redaction=("RW101",)) as old, open_store(place, redaction=("RW101",)) as new:
         record = old.put(make_exchange())
-        new.rewrite(redact, ("RW101", "RW102"), redact_text)
+        new.rewrite(Redaction(redact, redact_text), ("RW101", "RW102"))
         assert old.lookup_exact(record.exact)[0].id == record.id
         with pytest.raises(StoreError, match="restart"):
             old.put(make_exchange("b"))
@@ -243,7 +243,7 @@ def rewrite_and_die(place: Path) -> None:
             os.kill(os.getpid(), 9)
         return value
 
-    open_store(place).rewrite(die, ("RW102",), redact_text)
+    open_store(place).rewrite(Redaction(die, redact_text), ("RW102",))
 
 
 def test_a_killed_rewrite_leaves_the_old_generation(place: Path) -> None:

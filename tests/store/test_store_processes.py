@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rewind_proxy.errors import StoreError
-from rewind_proxy.store import Log, Store
+from rewind_proxy.store import Log, Redaction, Store
 from store.making import make_exchange, make_step, open_store
 
 spawn = multiprocessing.get_context("spawn")
@@ -139,7 +139,7 @@ def test_a_rewrite_beside_a_writing_process_loses_nothing(place: Path) -> None:
         writer = spawn.Process(target=write_until_refused, args=(place, ready))
         writer.start()
         assert ready.wait(60)
-        report = store.rewrite(lambda body: body, ("RW102",), str)
+        report = store.rewrite(Redaction(lambda body: body, str), ("RW102",))
         writer.join(60)
         assert writer.exitcode == 0
         assert report.rewritten == store.count() > 20

@@ -128,6 +128,10 @@ class Documents:
         self._characters = 0
         self._most = characters
 
+    def __len__(self) -> int:
+        """How many objects are remembered."""
+        return sum(map(len, self._known.values()))
+
     def read(self, body: bytes) -> Document:
         """Read one JSON document strictly. Raises `OpaqueBodyError` as `jcs.parse` does."""
         try:
@@ -182,12 +186,11 @@ class Documents:
             at = _past_space(text, at + 1)
 
     def _item(self, text: str, at: int, scan: _Scan) -> tuple[JsonValue, int]:
-        lead = text[at : at + _LEAD]
-        alike = self._known.get(lead, ())
-        for known in alike:
-            # An object ends where it ends: what starts with its text at its place is this very object.
-            if text.startswith(known.raw, at):
-                return known.item, at + len(known.raw)
+        for lead in (text[at : at + _LEAD], text[at : at + _SHORTEST]):
+            for known in self._known.get(lead, ()):
+                # An object ends where it ends: what starts with its text at its place is this very object.
+                if text.startswith(known.raw, at):
+                    return known.item, at + len(known.raw)
         value, end = scan(text, at)
         if not isinstance(value, dict):
             if isinstance(value, list):
@@ -197,17 +200,14 @@ class Documents:
         if end - at < _SHORTEST:
             return value, end
         item = Item(value)
-        # Of an object shorter than the lead, what follows it belongs to the key: it is found where the same
-        # follows.
-        self._remember(lead, alike, _Known(text[at:end], item))
+        self._remember(_Known(text[at:end], item))
         return item, end
 
-    def _remember(self, lead: str, alike: tuple[_Known, ...], known: _Known) -> None:
-        kept = (*alike[-_ALIKE + 1 :], known)
-        self._characters += (
-            len(known.raw) + _ENTRY - sum(len(each.raw) + _ENTRY for each in alike[: 1 - _ALIKE])
-        )
-        self._known[lead] = kept
+    def _remember(self, known: _Known) -> None:
+        lead = known.raw[: _LEAD if len(known.raw) >= _LEAD else _SHORTEST]
+        alike = self._known.pop(lead, ())
+        self._known[lead] = (*alike[1 - _ALIKE :], known)
+        self._characters += _size(known) - sum(map(_size, alike[: 1 - _ALIKE]))
         while self._characters > self._most:
             oldest = next(iter(self._known), None)
             if oldest is None:

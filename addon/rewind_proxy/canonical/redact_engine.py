@@ -193,7 +193,7 @@ class RuleEngine:
         for word, bits in self._words.items():
             if bits & ~active and word in lowered:
                 active |= bits
-        return active
+        return active if kind else active & ~self._members
 
 
 def _lower(text: str) -> str:

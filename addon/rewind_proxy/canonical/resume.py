@@ -1,8 +1,8 @@
 """Where the next request of a session can go on: what was hashed of it up to its last message but one.
 
 A chain of digests and the numbers given on the way depend on what stood before alone. So where a request
-starts with the very parts of an earlier one, it goes on from there; told by identity, which `Documents` gives
-to equal text.
+starts with the very parts of an earlier one, it goes on from there. Parts are told by their identity, which
+`Documents` gives to equal text, and plain texts by what they say.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PARTS = 20_000
 _BACK = 12
 """Messages that a turn adds at most, for it to be found."""
 
-_Sign = tuple[str, *tuple[int, ...]]
+_Sign = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,14 @@ class Chains:
 
 
 def signs_of(messages: Sequence[Message]) -> tuple[_Sign, ...]:
-    """What tells messages by the identity of their parts."""
-    return tuple((message.role, *map(id, message.parts)) for message in messages)
+    """What tells messages from others, as long as their parts are alive."""
+    return tuple((message.role, *map(_sign, message.parts)) for message in messages)
+
+
+def _sign(part: JsonObject) -> str | int:
+    if len(part) == 2 and part.get("type") == "text" and isinstance(text := part.get("text"), str):
+        return text
+    return id(part)
 
 
 def _head(keys: Mapping[Place, object], tools: Sequence[JsonObject]) -> tuple[int, ...]:

@@ -67,9 +67,10 @@ _CUED = re.compile(
     r"(?i:[ \t]*(?:\([^()\n]{0,40}\))?[ \t]*(?:is|was|=|:|>|\"[ \t]*:)?[ \t]*[\"'`]?)"
     rf"(?P<date>{_DATE}){_AFTER}"
 )
-_CLOCK_LOOK = re.compile(r":\d\d")
+_CLOCK_LOOK = re.compile(r":(?<=\d:)\d\d")
 # Each date has these; cues are looked for only where there is one.
 _DATE_LOOK = re.compile(r"\d{4}")
+_CUES = ("today", "current", "now", "date", "time")
 _CUE_WORDS = tuple("today Today TODAY current Current CURRENT now Now date Date DATE time Time TIME".split())
 _WHOLE_DATE = re.compile(rf"\s*(?P<date>{_DATE})\s*")
 DATE_MEMBERS = frozenset(
@@ -78,6 +79,27 @@ DATE_MEMBERS = frozenset(
         "currenttime created_at updated_at start_time end_time starttime endtime mtime ctime"
     ).split()
 )
+
+
+def _cued(text: str) -> Iterator[re.Match[str]]:
+    """`_CUED.finditer(text)`, tried only where a cue stands."""
+    if not any(word in text for word in _CUE_WORDS):
+        return
+    if not text.isascii():  # lower case may be longer, and `re` knows more letters that are alike
+        yield from _CUED.finditer(text)
+        return
+    lowered = text.lower()
+    places: list[int] = []
+    for cue in _CUES:
+        at = lowered.find(cue)
+        while at >= 0:
+            places.append(at)
+            at = lowered.find(cue, at + 1)
+    end = 0
+    for at in sorted(places):
+        if at >= end and (match := _CUED.match(text, at)):
+            yield match
+            end = match.end()
 
 
 def time_spans(text: str, member: str, *, numbered: bool) -> Iterator[Span]:
@@ -89,9 +111,8 @@ def time_spans(text: str, member: str, *, numbered: bool) -> Iterator[Span]:
                 yield Span(match.start(), match.end(), "RS103", "time", match.group(), numbered)
     if not _DATE_LOOK.search(text):
         return
-    if any(word in text for word in _CUE_WORDS):
-        for match in _CUED.finditer(text):
-            yield Span(*match.span("date"), "RS104", "date", match.group("date"), numbered)
+    for match in _cued(text):
+        yield Span(*match.span("date"), "RS104", "date", match.group("date"), numbered)
     if member.lower() in DATE_MEMBERS:
         whole = _WHOLE_DATE.fullmatch(text)
         if whole:

@@ -80,23 +80,31 @@ class Walk:
         if value.get("type") == "media":
             value = self._media(value)
         return {
-            name: value[name] if name in _NAMES else self.value(value[name], name, place, at.member(name))
+            name: value[name] if name in _NAMES else self._below(value[name], name, place, at, name)
             for name in in_order(value)
         }
 
-    def value(self, value: JsonValue, member: str, place: Place, at: Pointer) -> JsonValue:
+    def value(
+        self, value: JsonObject | list[JsonValue], member: str, place: Place, at: Pointer
+    ) -> JsonValue:
         """`value` with its text leaves scrubbed, in canonical order, so that equal JSON is numbered alike."""
+        if isinstance(value, dict):
+            if value.get("type") == "media":
+                value = self._media(value)
+            return {name: self._below(value[name], name, place, at, name) for name in in_order(value)}
+        return [self._below(item, member, place, at, index) for index, item in enumerate(value)]
+
+    def _below(
+        self, value: JsonValue, member: str, place: Place, above: Pointer, step: str | int
+    ) -> JsonValue:
+        """The same of what stands at a step below `above`: places are made for containers and slots alone."""
         if isinstance(value, str):
             if member in _UNSCANNED:
                 return value
             leaf = self._scrubber.leaf(value, member, place, self._roots, self._rooted)
-            return self._numbering.render(leaf, at)
-        if isinstance(value, dict):
-            if value.get("type") == "media":
-                value = self._media(value)
-            return {name: self.value(value[name], name, place, at.member(name)) for name in in_order(value)}
-        if isinstance(value, list):
-            return [self.value(item, member, place, at.item(index)) for index, item in enumerate(value)]
+            return self._numbering.render(leaf, Pointer(above, step) if leaf.spans else above)
+        if isinstance(value, dict | list):
+            return self.value(value, member, place, Pointer(above, step))
         return value
 
     def _linking_id(self, part: JsonObject, at: Pointer) -> str:

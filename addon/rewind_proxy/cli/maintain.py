@@ -91,7 +91,7 @@ def _maintained(opened: Opened, settings: Settings, watch: Watch) -> _Maintained
     if settings.redact_answers:
         answers = sum(1 for _ in _answers_to_redact(store, redactor, watch("looking at answers")))
         if answers:
-            report = rewrite_store(store, redactor, watch, answers=True)
+            report = rewrite_store(store, opened.reader, watch, answers=True)
             rewritten, left_out = report.rewritten, (*left_out, *report.dropped)
     store.release_quarantined()
     index = index_store(store, opened.reader, watch)

@@ -11,7 +11,7 @@ from rewind_proxy.store.records import CassetteRecord, RequestRecord
 
 Repeat = Literal["sequence", "first", "last"]
 Exhausted = Literal["last", "miss"]
-NoChoice = Literal["format", "length", "exhausted"]
+NoChoice = Literal["length", "exhausted"]
 
 
 @dataclass(slots=True)
@@ -42,10 +42,7 @@ def choose(
     and wire asked for; the model and other ignored parameters; the run that answered the previous step, else
     the newest run; within it in recorded order, each once, then the last again.
     """
-    right_form = [each for each in candidates if _same_form(each.request, asked)]
-    if not right_form:
-        return "format"
-    long_enough = [each for each in right_form if _long_enough(each, asked)]
+    long_enough = [each for each in candidates if _long_enough(each, asked)]
     if not long_enough:
         return "length"
     best = max(_likeness(each.request, asked) for each in long_enough)
@@ -63,7 +60,8 @@ def choose(
     return of_run[-1] if exhausted == "last" else "exhausted"
 
 
-def _same_form(recorded: RequestRecord, asked: RequestRecord) -> bool:
+def same_form(recorded: RequestRecord, asked: RequestRecord) -> bool:
+    """Whether the recorded bytes are in the form that is asked for."""
     return recorded.wire == asked.wire and recorded.form == asked.form
 
 
@@ -77,10 +75,11 @@ def _long_enough(recorded: CassetteRecord, asked: RequestRecord) -> bool:
     return isinstance(live, int | float) and live <= limit
 
 
-def _likeness(recorded: RequestRecord, asked: RequestRecord) -> tuple[bool, int]:
+def _likeness(recorded: RequestRecord, asked: RequestRecord) -> tuple[bool, bool, int]:
     names = recorded.params.keys() | asked.params.keys()
     same = sum(recorded.params.get(name) == asked.params.get(name) for name in names)
-    return recorded.params.get("model") == asked.params.get("model"), same - len(names)
+    same_model = recorded.params.get("model") == asked.params.get("model")
+    return same_form(recorded, asked), same_model, same - len(names)
 
 
 def ignored_differences(

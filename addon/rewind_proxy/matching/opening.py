@@ -16,7 +16,7 @@ from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.reading import RequestReader
 from rewind_proxy.matching.rewriting import answer_rewriter, run_rewriter, step_rewriter
 from rewind_proxy.settings import Settings
-from rewind_proxy.store import IndexReport, Log, RewriteReport, Store
+from rewind_proxy.store import IndexReport, Log, Redaction, RewriteReport, Store
 from rewind_proxy.wire import HostTable
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def open_ready(settings: Settings, hosts: HostTable, watch: Watch) -> Opened:
                     "written: run `rewind maintain` on it where it can be"
                 )
             logger.warning("rewind: the redaction list has grown: everything stored is redacted again")
-            report = rewrite_store(store, redactor, watch, answers=settings.redact_answers)
+            report = rewrite_store(store, reader, watch, answers=settings.redact_answers)
             rewritten, dropped = report.rewritten, [*report.dropped]
         if not set(rules) <= set(log.redaction):
             steps = step_rewriter(redactor, reader, store)
@@ -96,15 +96,16 @@ def open_ready(settings: Settings, hosts: HostTable, watch: Watch) -> Opened:
     return Opened(store, log, reader, prepared)
 
 
-def rewrite_store(store: Store, redactor: Redactor, watch: Watch, *, answers: bool) -> RewriteReport:
-    """Redact everything stored again, by the rules of `redactor`; recorded answers too, if asked to."""
-    return store.rewrite(
+def rewrite_store(store: Store, reader: RequestReader, watch: Watch, *, answers: bool) -> RewriteReport:
+    """Redact everything stored again, by the rules of `reader`; recorded answers too, if asked to."""
+    redactor = reader.redactor
+    redaction = Redaction(
         redactor.value,
-        redactor.rules,
         redactor.text,
-        watch("redacting the recordings"),
+        lambda record, body: reader.read_stored(record, body).record,
         answer_rewriter(redactor) if answers else None,
     )
+    return store.rewrite(redaction, redactor.rules, watch("redacting the recordings"))
 
 
 def index_store(store: Store, reader: RequestReader, watch: Watch) -> IndexReport:

@@ -11,6 +11,8 @@ from rewind_proxy.matching.reading import RequestReader
 from rewind_proxy.store import Answer, Store
 from rewind_proxy.store.records import CassetteRecord, RunRecord, StepRecord
 
+_PREVIEWS = 4096
+
 
 def answer_rewriter(redactor: Redactor) -> Callable[[CassetteRecord, Answer], Answer]:
     """A function that redacts a recorded answer, and moves the ends of its chunks with the text."""
@@ -26,7 +28,7 @@ def answer_rewriter(redactor: Redactor) -> Callable[[CassetteRecord, Answer], An
 def run_rewriter(redactor: Redactor) -> Callable[[RunRecord], RunRecord]:
     """A function that redacts a run again."""
     return lambda run: run.model_copy(
-        update={"client": redactor.text(run.client), "session": redactor.text(run.session)}
+        update={"client": _uncut(redactor, run.client, 200), "session": redactor.text(run.session)}
     )
 
 
@@ -37,8 +39,17 @@ def step_rewriter(
 
     A text that was cut may hold the first half of what a new rule would take out, and the rule would not see
     it. So a preview is derived again from the stored request, and where there is none, dropped; the excerpts
-    of a miss are dropped.
+    of a miss are dropped, and so is any other text that was cut.
     """
+    previews: dict[str, str] = {}
+
+    def preview(cassette: str) -> str:
+        known = previews.get(cassette)
+        if known is None:
+            if len(previews) >= _PREVIEWS:
+                previews.clear()
+            known = previews[cassette] = _preview(cassette, reader, store)
+        return known
 
     def rewrite(step: StepRecord) -> StepRecord:
         miss = step.miss
@@ -48,9 +59,9 @@ def step_rewriter(
             update={
                 "path": redactor.text(step.path),
                 "model": step.model and redactor.text(step.model),
-                "note": redactor.text(step.note),
+                "note": _uncut(redactor, step.note, 900),
                 "reason": redactor.text(step.reason),
-                "preview": _preview(step, reader, store),
+                "preview": "" if step.cassette is None else preview(step.cassette),
                 "miss": redactor.value(miss),
             }
         )
@@ -58,11 +69,14 @@ def step_rewriter(
     return rewrite
 
 
-def _preview(step: StepRecord, reader: RequestReader, store: Store) -> str:
-    if step.cassette is None:
-        return ""
+def _uncut(redactor: Redactor, text: str, limit: int) -> str:
+    """A text redacted; nothing when it was cut at `limit`."""
+    return redactor.text(text) if len(text) < limit else ""
+
+
+def _preview(cassette_id: str, reader: RequestReader, store: Store) -> str:
     try:
-        cassette = store.cassette(step.cassette)
+        cassette = store.cassette(cassette_id)
         return reader.read_stored(cassette, store.request_body(cassette)).preview
     except StoreError:
         return ""  # pruned or damaged: nothing is left to derive it from

@@ -12,19 +12,29 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mitmproxy import ctx, exceptions, http
+from mitmproxy import connection, ctx, exceptions, http
 from mitmproxy.addonmanager import Loader
 from mitmproxy.log import ALERT
 
 from rewind_proxy.canonical.model import JsonObject, Mode, Tier
-from rewind_proxy.engine import Forward, Header, Refuse, Replay, Step, refuse_failed
+from rewind_proxy.engine import Fail, Forward, Header, Refuse, Replay, Serve, Step, refuse_failed
 from rewind_proxy.errors import RewindError
 from rewind_proxy.mitm import options, traffic
 from rewind_proxy.mitm.connections import Connections
+from rewind_proxy.mitm.faulting import Faulting
+from rewind_proxy.mitm.pacing import Pacing
 from rewind_proxy.mitm.runtime import RequestLine, Runtime
+from rewind_proxy.mitm.sockets import Sockets
 from rewind_proxy.mitm.summary import ExitStatus
 from rewind_proxy.mitm.tee import Tee
-from rewind_proxy.recording import MAX_ANSWER, Captured, passed_step, refused_step, replayed_step
+from rewind_proxy.recording import (
+    MAX_ANSWER,
+    Captured,
+    faulted_step,
+    passed_step,
+    refused_step,
+    replayed_step,
+)
 from rewind_proxy.settings import Settings
 from rewind_proxy.store.records import StepRecord
 from rewind_proxy.wire import Host, HostTable
@@ -68,7 +78,10 @@ class Rewind:
         self.upstreams: frozenset[tuple[str, int]] = frozenset()
         self._pending: dict[str, Pending] = {}
         self._connections = Connections(self)
-        self.addons = [self._connections]
+        self._sockets = Sockets(self)
+        self._pacing = Pacing()
+        self._faulting = Faulting()
+        self.addons = [self._connections, self._sockets, self._pacing, self._faulting]
 
     # -- life ----------------------------------------------------------------------------------------------
 
@@ -120,6 +133,7 @@ class Rewind:
         for pending in self._pending.values():
             runtime.note(_passed_step(pending, None, "the proxy ended first"))
         self._pending.clear()
+        self._sockets.end("the proxy ended first")
         report = runtime.close(time.time())
         if self._exit:
             self._exit.report(report, self.settings)
@@ -187,15 +201,20 @@ class Rewind:
             decision = self.runtime.decide(traffic.raw_request(flow), host, step, mode)
             match decision:
                 case Replay():
-                    traffic.answer(
-                        flow, decision.cassette.answer.status, _answer_headers(decision), decision.answer.body
-                    )
+                    headers = _answer_headers(decision)
+                    started -= self._pacing.replay(flow, decision, headers, self.runtime.settings.pace)
                     self.runtime.note(replayed_step(decision, round((time.monotonic() - started) * 1000)))
                     self._finish(flow, "replayed", decision.tier, decision.cassette.id)
+                case Fail():
+                    started -= self._pacing.fail(flow, decision)
+                    self.runtime.note(faulted_step(decision, round((time.monotonic() - started) * 1000)))
+                    self._finish(flow, "passed", "passed", "")
                 case Refuse():
                     self._refuse(flow, decision)
                 case Forward():
                     self._forward(flow, decision, host)
+                case Serve():
+                    self._sockets.serve(flow, decision, host, session, replay_only=asked_mode == "replay")
         except Exception as error:
             self._failed(flow, mode, step, host, error)
 
@@ -229,6 +248,8 @@ class Rewind:
             )
         pending = self._pending[flow.id] = Pending(forward, NO_LINE, time.monotonic())
         pending.address = self._direct(flow, host)
+        if forward.fault is not None:
+            self._faulting.expect(flow, forward.fault)
 
     def _direct(self, flow: http.HTTPFlow, host: Host | None) -> traffic.Address | None:
         """Send a flow where its host's live traffic goes; the client's own address, if that is another."""
@@ -253,7 +274,7 @@ class Rewind:
         """DESIGN §14: an exception of ours refuses in replay; elsewhere the request goes on, not recorded."""
         line = self._line(flow)
         logger.error("rewind: failed on %s %s%s", *line, exc_info=error)
-        if flow.response is not None:
+        if flow.response is not None or self._pacing.answers(flow):
             return  # decided and answered; only the bookkeeping failed
         if mode == "replay":
             if self.runtime is None or step is None:
@@ -337,6 +358,10 @@ class Rewind:
         if self.runtime is not None:
             self.runtime.report.tunnelled[name] = None
 
+    def answers_itself(self, server: connection.Server) -> bool:
+        """Whether a connection leads to an answer of our own, and nowhere else."""
+        return self._pacing.owns(server)
+
     def refuses_unknown(self, name: str) -> bool:
         """Whether an unknown host is to be kept out; it is reported then."""
         if self.settings is None or self.settings.unknown != "refuse":
@@ -369,7 +394,7 @@ def _captured(response: http.Response, tee: Tee, broken: str) -> Captured:
 
 
 def _answer_headers(replay: Replay) -> tuple[Header, ...]:
-    return replay.cassette.answer.headers + replay.headers
+    return replay.headers
 
 
 def _log_progress(done: int, total: int) -> None:

@@ -31,6 +31,10 @@ class Policy(Protocol):
         """The mode in force."""
         ...
 
+    def answers_itself(self, server: connection.Server) -> bool:
+        """Whether a connection leads to an answer of our own, and nowhere else."""
+        ...
+
     def note_tunnel(self, name: str) -> None:
         """A host passes undecrypted."""
         ...
@@ -99,9 +103,9 @@ class Connections:
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """The net below all hooks: in replay no connection to a known host, or to what stands for one."""
-        if self._policy.mode != "replay":
-            return
         server = data.server
+        if self._policy.mode != "replay" or self._policy.answers_itself(server):
+            return
         if self._find(server.sni, server.address) is not None or server.address in self._policy.upstreams:
             server.error = "rewind: no live call in replay mode"
             logger.error("rewind: kept a connection to %s from being opened in replay mode", server.address)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from threading import Lock
 
 from rewind_proxy.canonical.model import JsonObject, Mode
-from rewind_proxy.engine import Decision, Engine, Forward, Session, Step
+from rewind_proxy.engine import Decision, Engine, Fail, Forward, Replay, Session, Step
 from rewind_proxy.errors import RewindError
 from rewind_proxy.matching.opening import open_ready
 from rewind_proxy.matching.reading import RawRequest
@@ -36,6 +36,8 @@ class Runtime:
     def __init__(self, settings: Settings, hosts: HostTable, progress: Callable[[int, int], None]) -> None:
         """Open the store and log, and index the store for these settings. Raises `RewindError`."""
         self.settings = settings
+        if settings.fault:
+            logger.warning("rewind: faults on purpose are on: %s", settings.fault)
         self.report = Report(settings.mode, settings.session)
         opened = open_ready(settings, hosts, lambda _: progress)
         self.store, self.log = opened.store, opened.log
@@ -73,7 +75,10 @@ class Runtime:
 
     def decide(self, request: RawRequest, host: Host, step: Step, mode: Mode) -> Decision:
         """The engine's decision."""
-        return self.engine.decide(request, host, step, mode=mode)
+        decision = self.engine.decide(request, host, step, mode=mode)
+        if isinstance(decision, Replay | Forward | Fail) and decision.fault is not None:
+            logger.warning("rewind: fault on purpose at %s: %s", step.id, decision.fault.text)
+        return decision
 
     def note(self, step: StepRecord) -> None:
         """Count a step that is over, and log it."""

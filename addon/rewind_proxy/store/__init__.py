@@ -16,7 +16,7 @@ from rewind_proxy.store.records import (
     StepRecord,
 )
 from rewind_proxy.store.reindex import IndexReport
-from rewind_proxy.store.rewrite import RewriteReport
+from rewind_proxy.store.rewrite import Redaction, RewriteReport
 
 __all__ = [
     "FORMAT_VERSION",
@@ -28,6 +28,7 @@ __all__ = [
     "IndexReport",
     "Log",
     "Recorder",
+    "Redaction",
     "RequestRecord",
     "RewriteReport",
     "RunRecord",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Self
@@ -18,7 +18,7 @@ from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.recordings import Answer, Draft, RecordReader
 from rewind_proxy.store.records import FORMAT_VERSION, CassetteRecord
 from rewind_proxy.store.reindex import Compute, IndexReport, Progress, reindex
-from rewind_proxy.store.rewrite import AnswerTransform, Redaction, RewriteReport, rewrite
+from rewind_proxy.store.rewrite import Redaction, RewriteReport, rewrite
 from rewind_proxy.store.transaction import MemoryTxn, Txn
 
 _BATCH = 32
@@ -289,22 +289,16 @@ class Store:
         return deleted
 
     def rewrite(
-        self,
-        transform: Callable[[JsonValue], JsonValue],
-        redaction: Sequence[str],
-        text: Callable[[str], str],
-        progress: Progress | None = None,
-        answer: AnswerTransform | None = None,
+        self, redaction: Redaction, rules: Sequence[str], progress: Progress | None = None
     ) -> RewriteReport:
-        """Write everything re-redacted into a new generation and switch to it; delete the old one.
+        """Write everything redacted again into a new generation and switch to it; delete the old one.
 
-        `transform` redacts a wire body, `text` a single string (path, query values, user agent), `answer` a
-        recorded answer; without it answers stay as they are. Ids, exact fingerprints and numbers stay. The
-        normalised index must be made anew (`needs_index`). Other processes may go on meanwhile. Killed, the
-        next call for the same rules goes on where it stopped, unless the store was opened for others between.
-        Raises `StoreError`; then the old generation stays in use.
+        `rules` are added to the list of the store. Ids, exact fingerprints and numbers stay. The normalised
+        index must be made anew (`needs_index`). Other processes may go on meanwhile. Killed, the next call
+        for the same rules goes on where it stopped, unless the store was opened for others between. Raises
+        `StoreError`; then the old generation stays in use.
         """
-        return rewrite(self._place, Redaction(transform, text, answer), redaction, progress)
+        return rewrite(self._place, redaction, rules, progress)
 
     def compact(self) -> tuple[int, int]:
         """Give the room of what was deleted back to the disk, and leave no trace of it; bytes before, after.

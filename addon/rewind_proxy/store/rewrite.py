@@ -15,14 +15,12 @@ from rewind_proxy.store.environment import Environment
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.origin import read_origin, write_origin
 from rewind_proxy.store.recordings import Answer, Draft, RecordReader
-from rewind_proxy.store.records import CassetteRecord
+from rewind_proxy.store.records import CassetteRecord, RequestRecord
 from rewind_proxy.store.transaction import Txn
 
 _BATCH = 32
 _ALIASES = "aliases"
 _KIND, _KIND_WITH_ANSWERS = "redaction", "redaction with answers"
-
-AnswerTransform = Callable[[CassetteRecord, Answer], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +34,15 @@ class RewriteReport:
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """How what is stored is redacted: a body, one text, and an answer where answers are."""
+    """How what is stored is redacted."""
 
     body: Callable[[JsonValue], JsonValue]
     text: Callable[[str], str]
-    answer: AnswerTransform | None = None
+    """A single string: path, query values, content type, user agent."""
+    request: Callable[[CassetteRecord, JsonValue], RequestRecord] | None = None
+    """What follows from a redacted body, given its record, redacted so far."""
+    answer: Callable[[CassetteRecord, Answer], Answer] | None = None
+    """A recorded answer; without it answers stay as they are."""
 
 
 class _Copy:
@@ -96,8 +98,14 @@ class _Copy:
                 continue
             if self._redaction.answer is not None:
                 answer = self._redaction.answer(record, answer)
-            plan = None if body is None else structure.plan(self._redaction.body(body))
-            recordings.write(target, self._redacted(record, answer), Draft(plan, answer.body, answer.chunks))
+            record, plan = self._redacted(record, answer), None
+            if body is not None:
+                body = self._redaction.body(body)
+                plan = structure.plan(body)
+                if self._redaction.request is not None:
+                    request = self._redaction.request(record, body)
+                    record = record.model_copy(update={"request": request})
+            recordings.write(target, record, Draft(plan, answer.body, answer.chunks))
 
     def _redacted(self, record: CassetteRecord, answer: Answer) -> CassetteRecord:
         """A record whose request is redacted. Parameters are a small body: some go by their name."""

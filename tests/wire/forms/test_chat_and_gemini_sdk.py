@@ -93,7 +93,7 @@ def expected(case: str) -> list[JsonValue]:
 @pytest.mark.parametrize("form", READ)
 @pytest.mark.parametrize("case", CASES)
 def test_openai_reads_what_was_recorded(chat: dict[str, Any], case: str, form: Form) -> None:
-    """Text, calls, finish reason and usage are the recording's, through create and `.stream()`, sync and async."""
+    """Text, calls, finish reason and usage are the recording's: create, `.stream()`, sync and async."""
     for way in CHAT_WAYS[form]:
         (found,) = chat[key(case, form)][way]
         calls = [(name, json.loads(arguments)) for _, name, arguments in found["calls"]]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 
 import pytest
-from wire.forms.form_answers import NINE, SAMPLES, Told, random_answers, told
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewind_proxy.canonical.answer import Asked, CanonicalAnswer, Rendered
 from rewind_proxy.canonical.model import Form, Wire
+from rewind_proxy.wire import answers
 from rewind_proxy.wire.adapters import ADAPTERS
 from rewind_proxy.wire.forms import FORMS, convert
+from wire.forms.form_answers import NINE, SAMPLES, Told, random_answers, told
+from wire.forms.typed_answers import damaged
 
 Spelling = tuple[Wire, Form]
 PAIRS = list(product(NINE, NINE))
@@ -127,6 +130,29 @@ def test_what_is_no_complete_success_is_not_converted(source: Spelling, broken: 
     """Errors, cut and odd bodies give nothing, and never raise."""
     for target in NINE:
         assert convert(BROKEN[broken], *source, Asked(*target)) is None
+
+
+@given(
+    spelling=st.sampled_from(NINE),
+    target=st.sampled_from(NINE),
+    sample=st.sampled_from(["calls", "cited"]),
+    data=st.data(),
+)
+@settings(max_examples=300, deadline=None)
+def test_damage_does_not_raise(
+    spelling: Spelling, target: Spelling, sample: str, data: st.DataObject
+) -> None:
+    """With any value anywhere in it replaced or gone, a recording is converted or is no answer."""
+    body, _ = recorded(SAMPLES[sample], spelling)
+    if spelling[1] == "sse":
+        events = [event.data for event in answers.events(body)]
+        place = data.draw(st.integers(0, len(events) - 1))
+        if (event := answers.load_object(events[place])) is not None:
+            events[place] = json.dumps(data.draw(damaged(event)))
+        body = "".join(f"data: {event}\n\n" for event in events).encode()
+    else:
+        body = json.dumps(data.draw(damaged({"body": json.loads(body)}))).encode()[9:-1]
+    convert(body, *spelling, Asked(*target))
 
 
 @pytest.mark.parametrize("spelling", NINE, ids=spelt)

@@ -262,6 +262,24 @@ def test_deltas_are_sensible_pieces() -> None:
     assert sum(rendered.chunks) == len(rendered.body)
 
 
+def test_a_tool_of_the_providers_own_reports_its_progress() -> None:
+    """A search of the provider's is begun, reported and done; a cut answer does not cut it."""
+    search: JsonObject = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
+    part: JsonObject = {"type": "opaque", "wire": "responses", "value": search}
+    found = CanonicalAnswer((Choice((part,), "length"),), wire="responses")
+    told = events(responses.render(found, SSE).body)
+    assert [str(event["type"]).removeprefix("response.") for event in told][2:] == [
+        "output_item.added",
+        "web_search_call.in_progress",
+        "web_search_call.searching",
+        "web_search_call.completed",
+        "output_item.done",
+        "incomplete",
+    ]
+    assert told[2]["item"] == search | {"status": "in_progress"}
+    assert told[6]["item"] == search
+
+
 def test_a_recording_keeps_what_only_its_wire_says() -> None:
     """From whole to stream and back on this wire nothing is lost, and nothing is noted."""
     body = json.dumps(RESPONSE | {"output": [{"type": "x_new", "id": "x_1", "x": [1]}, MESSAGE, FUNCTION]})
@@ -350,7 +368,9 @@ def test_a_wrapped_custom_call_is_custom_again(arguments: str, name: str, kind: 
 def test_an_id_that_two_items_share_is_replaced() -> None:
     """The SDK refuses two items of one identity; the first keeps the id."""
     found = answer(call("a", "{}", "call_0"), call("b", "{}", "call_0"))
-    first, second = json.loads(responses.render(found, WHOLE).body)["output"]
+    rendered = responses.render(found, WHOLE)
+    first, second = json.loads(rendered.body)["output"]
+    assert rendered.notes == ("repeated id",)
     assert first["call_id"] == "call_0"
     assert second["call_id"].startswith("call_")
     assert second["call_id"] != "call_0"

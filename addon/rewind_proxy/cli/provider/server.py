@@ -1,4 +1,4 @@
-"""The fake provider's server: plain HTTP/1.1 on loopback, on a port of its own.
+"""The fake provider's server: plain HTTP/1.1 and WebSockets on loopback, on a port of its own.
 
 It counts connections and requests, keeps what was asked, and lets a test say how an answer is sent.
 """
@@ -22,6 +22,7 @@ from typing import Self, TypeAlias
 import zstandard
 
 from rewind_proxy.cli.provider.endpoints import Answer, answer
+from rewind_proxy.cli.provider.sockets import SOCKET, ProviderSocket, data_of, plan
 
 HOSTS = ("api.openai.com", "chatgpt.com", "api.anthropic.com", "generativelanguage.googleapis.com")
 """The hosts that the fake provider can stand for."""
@@ -34,6 +35,7 @@ class Request:
     number: int
     nth: int
     method: str
+    """`SOCKET` for a turn on a WebSocket."""
     path: str
     query: str
     headers: tuple[tuple[str, str], ...]
@@ -44,6 +46,12 @@ class Request:
     def header(self, name: str) -> str:
         """The first value of a header, or the empty string."""
         return next((value for key, value in self.headers if key == name), "")
+
+    @property
+    def is_model_socket(self) -> bool:
+        """Whether it asks for a WebSocket for turns of the Responses API."""
+        upgrades = self.method == "GET" and self.header("upgrade").lower() == "websocket"
+        return upgrades and self.path.endswith("/responses")
 
     @property
     def decoded(self) -> bytes:
@@ -67,6 +75,9 @@ class Exchange:
 
     def send(self, delay: float = 0.0) -> None:
         """Send the answer as planned, with `delay` seconds before each event but the first."""
+        if self.request.is_model_socket:
+            self._connection.speak(self.request)
+            return
         if not self.answer.streamed:
             (body,) = self.answer.chunks
             self.whole(self.answer.status, self.answer.content_type, body, self.answer.headers)
@@ -120,6 +131,32 @@ class Exchange:
         """Say nothing more until the client leaves or the provider stops."""
         self._connection.connection.recv(1)
         self.close()
+
+
+class SocketExchange(Exchange):
+    """A turn on a WebSocket: its events are frames, without status and headers, and so is an error."""
+
+    def __init__(
+        self, request: Request, planned: Answer, connection: _Connection, socket: ProviderSocket
+    ) -> None:
+        super().__init__(request, planned, connection)
+        self.socket = socket
+
+    def whole(
+        self, status: int, content_type: str, body: bytes, headers: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        """Send the one event of an answer."""
+        self.chunk(body)
+
+    def head(self, status: int, extra: list[tuple[str, str]]) -> None:
+        """A frame has no head."""
+
+    def chunk(self, content: bytes) -> None:
+        """Send an event."""
+        self.socket.send(data_of(content))
+
+    def end(self) -> None:
+        """The last event says that it is the last."""
 
 
 Behaviour: TypeAlias = Callable[[Exchange], None]
@@ -201,6 +238,18 @@ class _Connection(BaseHTTPRequestHandler):
         self.server.behaviour(Exchange(request, planned, self))
 
     do_GET = do_HEAD = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_POST  # noqa: N815 (http.server's names)
+
+    def speak(self, upgrade: Request) -> None:
+        """Accept a WebSocket, and answer each of its turns."""
+        self.close_connection = True
+        headers = tuple((name.lower(), value) for name, value in self.headers.items())
+        spoken = ProviderSocket(headers, self.path, self.rfile.read1, self.wfile.write)
+        spoken.accept()
+        for frame in spoken.frames():
+            sent = frame.encode() if isinstance(frame, str) else frame
+            request = self.server.arrived(SOCKET, upgrade.path, upgrade.query, headers, sent)
+            planned = plan(spoken, frame)
+            self.server.behaviour(SocketExchange(request, planned, self, spoken))
 
     def _read_body(self) -> bytes:
         if self.headers.get("transfer-encoding", "").lower() != "chunked":

@@ -40,10 +40,8 @@ def convert(body: bytes, recorded_wire: Wire, recorded_form: Form, asked: Asked)
     source, target = FORMS.get(recorded_wire), FORMS.get(asked.wire)
     if source is None or target is None:
         return None
-    answer = source.parse(recorded_form, body)
-    if answer is None:
-        return None
     try:
-        return target.render(replace(answer, wire=recorded_wire), asked)
-    except RecursionError:  # what the reader of JSON took, the writer need not
+        answer = source.parse(recorded_form, body)
+        return None if answer is None else target.render(replace(answer, wire=recorded_wire), asked)
+    except RecursionError:  # what the reader of JSON takes, its writer need not
         return None

@@ -78,7 +78,8 @@ def parse(form: Form, body: bytes) -> CanonicalAnswer | None:
 
 def render(answer: CanonicalAnswer, asked: Asked) -> Rendered:
     """The answer as this wire gives it, whole or as events."""
-    notes, ids = Notes(), Ids(answer)
+    notes = Notes()
+    ids = Ids(answer, notes)
     choice = only_choice(answer, notes)
     note_own(answer, "anthropic", notes)
     same_wire = answer.wire == "anthropic"

@@ -36,7 +36,13 @@ def parse(form: Form, body: bytes) -> CanonicalAnswer | None:
     """The answer in a decoded 2xx body; None when it is no complete success of this wire. Never raises."""
     if form == "json-array" or _ADAPTER.ending(form, "generate", body).kind not in ("complete", "length"):
         return None
-    answer = joined_chunks(body) if form == "sse" else answers.load_object(body) or {}
+    try:
+        return _canonical(joined_chunks(body) if form == "sse" else answers.load_object(body) or {})
+    except RecursionError:  # JSON nested deeper than it can be walked
+        return None
+
+
+def _canonical(answer: JsonObject) -> CanonicalAnswer:
     usage = _usage(answer.get("usage"))
     own = _rest(answer, "id", "object", "created", "model", "choices", "usage")
     if usage is not None and answer["usage"] != _usage_object(usage):

@@ -65,13 +65,13 @@ class _Choice:
         if isinstance(content, list):
             self._in_parts = True
             self._content.extend(content)
-        elif isinstance(content, str):
+        elif isinstance(content, str) and (content or not self._content):
             self._content.append(content)
 
     def value(self) -> JsonObject:
         content: JsonValue = None
         if self._in_parts:
-            content = _coalesced(self._content)
+            content = _coalesced([piece for piece in self._content if piece != ""])
         elif self._content:
             content = joined(piece for piece in self._content if isinstance(piece, str))
         message: JsonObject = {"content": content, **self._message.value()}
@@ -212,11 +212,13 @@ def _token_ends(text: str, tokens: list[JsonObject]) -> list[int]:
 
 def _call_deltas(number: int, call: JsonObject) -> Iterator[JsonObject]:
     kind = "custom" if call.get("type") == "custom" else "function"
-    made = call.get(kind)
-    assert isinstance(made, dict)
-    head: JsonObject = {"index": number, **call}
+    made, place = call.get(kind), {"index": number}
+    call = place | call | place
+    if not isinstance(made, dict):  # of a type that is not known here
+        yield call
+        return
     for position, delta in enumerate(_made_deltas(made, "input" if kind == "custom" else "arguments")):
-        yield {**head, kind: delta} if position == 0 else {"index": number, kind: delta}
+        yield {**(place if position else call), kind: delta}
 
 
 def _made_deltas(made: Mapping[str, JsonValue], member: str) -> Iterator[JsonObject]:

@@ -63,8 +63,14 @@ def parse(form: Form, body: bytes) -> CanonicalAnswer | None:
     """
     if _ADAPTER.ending(form, "generate", body).kind not in ("complete", "length"):
         return None
-    found = responses(form, body)
-    answer = found[0] if form == "whole" else joined_responses(found)
+    try:
+        found = responses(form, body)
+        return _canonical(found[0] if form == "whole" else joined_responses(found))
+    except RecursionError:  # JSON nested deeper than it can be walked
+        return None
+
+
+def _canonical(answer: JsonObject) -> CanonicalAnswer | None:
     candidates = sorted(
         answers.objects(answer.get("candidates")), key=lambda choice: answers.count(choice.get("index"))
     )
@@ -283,7 +289,7 @@ _KNOWN: Mapping[str, frozenset[str]] = {
 
 
 def _is_base64(text: str) -> bool:
-    """Whether the SDK of this wire can read it: there a signature is bytes, padded or not, in one alphabet."""
+    """Whether the SDK of this wire can read it: signatures are bytes there, padded or not."""
     bare = text.rstrip("=")
     padded = bare + "=" * (-len(bare) % 4)
     return text in (bare, padded) and any(_spells_bytes(padded, alphabet) for alphabet in (b"+/", b"-_"))

@@ -79,10 +79,14 @@ def _place(segment: JsonObject, texts: dict[int, str]) -> tuple[int, int, int] |
     words = segment.get("text")
     for index in sorted(texts, key=lambda index: index != named):
         encoded = texts[index].encode("utf-8", "surrogatepass")
-        if start <= end <= len(encoded):
+        if not start <= end <= len(encoded):
+            continue
+        try:
             before, inside = (
-                piece.decode("utf-8", "replace") for piece in (encoded[:start], encoded[start:end])
+                piece.decode("utf-8", "surrogatepass") for piece in (encoded[:start], encoded[start:end])
             )
-            if words in (None, "", inside):
-                return index, len(before), len(before) + len(inside)
+        except UnicodeDecodeError:  # a place inside a character is none of this text
+            continue
+        if words in (None, "", inside):
+            return index, len(before), len(before) + len(inside)
     return None

@@ -62,30 +62,25 @@ class Entries:
 
     def __init__(self) -> None:
         self._entries: list[_Fixed | Growth] = []
-        self._places: dict[JsonValue, Growth] = {}
+        self._places: dict[int, Growth] = {}
 
     def add(self, values: list[JsonValue]) -> None:
         """The entries of one delta."""
         for position, value in enumerate(values):
-            if not isinstance(value, dict):
+            call = isinstance(value, dict) and ("function" in value or "custom" in value)
+            place = value.get("index", position if call else None) if isinstance(value, dict) else None
+            if not isinstance(value, dict) or not isinstance(place, int):
                 self._entries.append(_Fixed(value))
                 continue
-            place = value.get("index", position if _is_call(value) else None)
-            known = self._places.get(place) if isinstance(place, int) else None
+            known = self._places.get(place)
             if known is None or _another(known.identifier(), value.get("id")):
-                known = Growth()
+                known = self._places[place] = Growth()
                 self._entries.append(known)
-                if isinstance(place, int):
-                    self._places[place] = known
             known.add(value)
 
     def value(self) -> list[JsonValue]:
         """The list so far."""
         return [entry.value() for entry in self._entries]
-
-
-def _is_call(entry: JsonObject) -> bool:
-    return "function" in entry or "custom" in entry
 
 
 def _another(known: JsonValue, said: JsonValue) -> bool:

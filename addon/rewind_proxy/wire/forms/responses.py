@@ -32,6 +32,8 @@ _DEFAULTS: JsonObject = {
     "temperature": 1.0,
     "top_p": 1.0,
 }
+# The items that a token limit cuts.
+_CUT = ("message", "function_call", "custom_tool_call")
 _SUCCESS = ("completed", "incomplete")
 
 
@@ -66,13 +68,14 @@ def parse(form: Form, body: bytes) -> CanonicalAnswer | None:
 
 def render(answer: CanonicalAnswer, asked: Asked) -> Rendered:
     """The answer as this wire gives it, whole or as events."""
-    notes, ids = Notes(), Ids(answer)
+    notes = Notes()
+    ids = Ids(answer, notes)
     choice = only_choice(answer, notes)
     note_own(answer, "responses", notes)
     items = responses_items.items(answer, choice, asked, notes, ids)
     status, details = _status(choice, notes)
-    if status == "incomplete" and items and "status" in items[-1]:
-        items[-1] |= {"status": "incomplete"}
+    if status == "incomplete" and items and items[-1].get("type") in _CUT:
+        items[-1] = items[-1] | {"status": "incomplete"}
     own = answer.own if answer.wire == "responses" else _DEFAULTS
     response: JsonObject = {
         "id": ids.take(answer.id, "resp_"),

@@ -245,8 +245,8 @@ class _Writer:
         if sealed := part.get("encrypted_content"):
             item["encrypted_content"] = sealed
         item |= self._own(part, "text", "summary", "signature", "encrypted_content", "item_id")
-        says_something = item["summary"] or len(item) > 3 or (self._same_wire and "item_id" in part)
-        return item if says_something else None
+        empty = not item["summary"] and item.keys() <= {"id", "type", "summary"}
+        return None if empty and not self._same_wire else item
 
     def _own(self, part: JsonObject, *neutral: str) -> JsonObject:
         """The members that only the part's own wire can say, under the names they have there."""

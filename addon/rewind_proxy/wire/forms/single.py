@@ -17,14 +17,18 @@ from rewind_proxy.wire.forms.rendering import (
 class Ids:
     """Ids that the recording has not, or has twice, derived from the answer: always the same."""
 
-    def __init__(self, answer: CanonicalAnswer) -> None:
+    def __init__(self, answer: CanonicalAnswer, notes: Notes) -> None:
         self._seed = answer_id("", answer)
+        self._notes = notes
         self._used: set[tuple[str, str]] = set()
 
     def take(self, recorded: JsonValue, prefix: str) -> str:
         """The recorded id, or one of ours where it is missing or something of the same kind has it."""
         taken = text_of(recorded)
-        if not taken or (prefix, taken) in self._used:
+        if taken and (prefix, taken) in self._used:
+            self._notes.add("repeated id")
+            taken = ""
+        if not taken:
             taken = derived_id(prefix, self._seed, len(self._used))
         self._used.add((prefix, taken))
         return taken

@@ -1,0 +1,137 @@
+"""From a recording that answers to the answer itself: re-based, in the form asked for (DESIGN §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from rewind_proxy.canonical.answer import Asked
+from rewind_proxy.canonical.cache import TextCache
+from rewind_proxy.canonical.jcs import dumps
+from rewind_proxy.canonical.model import JsonObject, JsonValue, Tier
+from rewind_proxy.canonical.scrub import Slot
+from rewind_proxy.matching.answer_redaction import moved_chunks
+from rewind_proxy.matching.choice import ignored_differences, same_form
+from rewind_proxy.matching.reading import Reading, RequestReader
+from rewind_proxy.matching.rebase import Rebased, rebase, replacements
+from rewind_proxy.settings import Settings
+from rewind_proxy.store import Answer, Store
+from rewind_proxy.store.records import CassetteRecord
+from rewind_proxy.wire.forms import convert
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """An answer ready to be sent: `headers` are the recorded ones, content type included."""
+
+    answer: Answer
+    headers: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+
+class Serving:
+    """Makes answers from recordings under one set of settings."""
+
+    def __init__(self, settings: Settings, reader: RequestReader, store: Store) -> None:
+        self._settings = settings
+        self._reader = reader
+        self._store = store
+        self._slots: TextCache[int, tuple[Slot, ...]] = TextCache()
+        """Slots of recorded requests, which are not stored, by `seq`."""
+
+    def serve(self, tier: Tier, cassette: CassetteRecord, reading: Reading) -> Served | None:
+        """The answer of a recording to a live request; None when it cannot be given in the form asked for.
+
+        Same wire and form: the recorded bytes, but for re-based slots. Raises what the store raises.
+        """
+        answer = self._store.answer(cassette)
+        headers = cassette.answer.headers
+        notes = self._notes(tier, cassette, reading)
+        if tier == "normalised" and self._settings.rebase:
+            rebased = self._rebased(cassette, answer, reading)
+            if rebased.count:
+                notes.append(f"re-based {rebased.count}")
+            answer = replace(answer, body=rebased.body, chunks=moved_chunks(answer.chunks, rebased))
+        if not same_form(cassette.request, reading.record):
+            recorded, asked = cassette.request, asked_of(reading)
+            rendered = None
+            if reading.endpoint.operation == "generate" and cassette.answer.ending != "error":
+                rendered = convert(answer.body, recorded.wire, recorded.form, asked)
+            if rendered is None:
+                return None
+            notes.append(f"converted {recorded.wire} {recorded.form}->{asked.wire} {asked.form}")
+            notes += [f"lost {each}" for each in rendered.notes]
+            first = answer.chunks[0][1] if answer.chunks else 0
+            last = answer.chunks[-1][1] if answer.chunks else 0
+            answer = Answer(rendered.body, spread(rendered.chunks, first, last))
+            headers = (
+                *((name, value) for name, value in headers if name != "content-type"),
+                ("content-type", rendered.content_type),
+            )
+        return Served(answer, headers, tuple(notes))
+
+    def _rebased(self, cassette: CassetteRecord, answer: Answer, reading: Reading) -> Rebased:
+        same = cassette.request.slots_digest == reading.record.slots_digest
+        if same or reading.normalised is None:
+            return Rebased(answer.body, 0)
+        slots = self._slots.get(cassette.seq)
+        if slots is None:
+            stored = self._reader.read_stored(cassette, self._store.request_body(cassette))
+            slots = stored.normalised.slots if stored.normalised else ()
+            self._slots.put(cassette.seq, slots, sum(len(slot.value) + 100 for slot in slots))
+        values = replacements(slots, reading.normalised.slots)
+        return rebase(answer.body, cassette.request.wire, cassette.request.form, values)
+
+    def _notes(self, tier: Tier, cassette: CassetteRecord, reading: Reading) -> list[str]:
+        """What differed and was ignored, with both values, and the rules that scrubbing used."""
+        if tier == "exact" or reading.normalised is None:
+            return []
+        notes = [
+            f"{name} {_plain(recorded)}->{_plain(live)}"
+            for name, recorded, live in ignored_differences(cassette.request, reading.record)
+            if name in reading.normalised.ignored or name in self._settings.ignore
+        ]
+        if reading.normalised.rules:
+            notes.append("scrubbed " + " ".join(reading.normalised.rules))
+        if self._settings.tail_n:
+            notes.append(f"tail_n={self._settings.tail_n}")
+        return notes
+
+
+def asked_of(reading: Reading) -> Asked:
+    """What a rendered answer has to fit, from the live request."""
+    params = reading.canonical.params if reading.canonical else {}
+    options = params.get("stream_options")
+    model = params.get("model")
+    return Asked(
+        wire=reading.record.wire,
+        form=reading.record.form,
+        model=model if isinstance(model, str) else "",
+        include_usage=isinstance(options, dict) and options.get("include_usage") is True,
+        wrapped=reading.record.path.startswith("/v1internal:"),
+        custom_tools=frozenset(_custom_tools(reading.canonical.tools if reading.canonical else ())),
+    )
+
+
+def _custom_tools(tools: tuple[JsonObject, ...]) -> Iterator[str]:
+    """Names of the tools that take free text, those in namespaces included (Codex)."""
+    stack: list[JsonValue] = [*tools]
+    while stack:
+        tool = stack.pop()
+        if not isinstance(tool, dict):
+            continue
+        name, nested = tool.get("name"), tool.get("tools")
+        if tool.get("type") == "custom" and isinstance(name, str):
+            yield name
+        if isinstance(nested, list):
+            stack.extend(nested)
+
+
+def spread(lengths: tuple[int, ...], first: int, last: int) -> tuple[tuple[int, int], ...]:
+    """Chunks of a synthesised stream, spread evenly over the time that the recorded answer took."""
+    steps = max(1, len(lengths) - 1)
+    return tuple((length, first + (last - first) * index // steps) for index, length in enumerate(lengths))
+
+
+def _plain(value: JsonValue) -> str:
+    return "(absent)" if value is None else value if isinstance(value, str) else dumps(value).decode()

@@ -1,0 +1,359 @@
+"""One served socket: its frames in, recorded answers or the provider's frames out (DESIGN §9).
+
+Each turn is a step of its own: its full request is looked up, recorded or refused as the POST that it stands
+for. All that arrives passes one queue, so a turn at a time is under way, as the provider has it too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Coroutine, Sequence
+
+from rewind_proxy.canonical.model import Mode
+from rewind_proxy.engine import NO_RECORDING, Forward, Refuse, Replay, Serve, Step, refuse_failed
+from rewind_proxy.errors import RewindError
+from rewind_proxy.mitm.runtime import Runtime
+from rewind_proxy.mitm.socket_dial import Declined, Opened, dial
+from rewind_proxy.mitm.socket_live import LiveTurn, Opening, Owner
+from rewind_proxy.mitm.socket_peer import ABNORMAL, Closed, Message, Peer
+from rewind_proxy.pace import cues
+from rewind_proxy.recording import refused_step, replayed_step
+from rewind_proxy.wire import sockets
+
+logger = logging.getLogger(__name__)
+
+_UNSUPPORTED, _RESTART, _GOING_AWAY = 1003, 1012, 1001
+"""Close codes: binary in replay, the mode was changed, the proxy ends."""
+
+
+class SocketTurns:
+    """The life of one socket, from its acceptance on."""
+
+    def __init__(self, client: Peer, opening: Opening, owner: Owner, upstream: Peer | None) -> None:
+        self._client = client
+        self._opening = opening
+        self._owner = owner
+        self._chain = sockets.Chain()
+        self._inbox: asyncio.Queue[tuple[Peer, Message] | None] = asyncio.Queue(64)
+        """Who said what; None when a replayed answer has ended."""
+        self._pumps: list[asyncio.Task[None]] = []
+        self._upstream: Peer | None = None
+        self._made_by_provider: set[str] = set()
+        """Responses of the provider's socket: it knows what frames go on from."""
+        self._live: LiveTurn | None = None
+        self._replaying: asyncio.Task[None] | None = None
+        self._waiting: deque[str] = deque()
+        """Frames that ask for a response while one is under way."""
+        self._doubt = ""
+        """Why nobody can tell any more which answer is whose: from then on nothing is recorded."""
+        self._failed_before = False
+        """Whether an error came: what follows may still be of the turn that it ended."""
+        self._listen(client)
+        if upstream is not None:
+            self._open(upstream)
+
+    @property
+    def _busy(self) -> bool:
+        """Whether a turn is under way."""
+        return self._live is not None or self._replaying is not None
+
+    def _offline(self) -> bool:
+        """Whether nothing may go to the provider now: the mode can change while a socket is open."""
+        return self._opening.mode(self._owner) == "replay"
+
+    # -- what arrives --------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Serve until either side closes."""
+        try:
+            while await self._next():
+                pass
+        finally:
+            for task in filter(None, (*self._pumps, self._replaying)):
+                task.cancel()
+            self._end_turn("the socket was closed")
+            for peer in filter(None, (self._upstream, self._client)):
+                peer.abort()
+
+    def end(self, why: str) -> None:
+        """The store is about to be closed: what is under way is not recorded."""
+        self._end_turn(why)
+
+    def _listen(self, peer: Peer) -> None:
+        self._pumps.append(asyncio.get_running_loop().create_task(self._pump(peer)))
+
+    async def _pump(self, peer: Peer) -> None:
+        message: Message = ""
+        while not isinstance(message, Closed):
+            try:
+                message = await peer.receive()
+            except Exception as error:
+                logger.error("rewind: a socket broke", exc_info=error)
+                message = Closed(ABNORMAL, "")
+            await self._inbox.put((peer, message))
+
+    def _open(self, upstream: Peer) -> None:
+        self._upstream = upstream
+        self._listen(upstream)
+
+    async def _next(self) -> bool:
+        """Handle one message; whether there will be more."""
+        arrived = await self._inbox.get()
+        if arrived is None:
+            self._replaying = None
+            await self._go_on()
+            return True
+        peer, message = arrived
+        if self._upstream is not None and self._offline():
+            # The mode was changed while the socket was open: the provider hears no more of it.
+            self._upstream.abort()
+            self._upstream = None
+            self._end_turn("replay mode was set")
+            await self._client.close(_RESTART, "rewind: replay mode was set")
+            return False
+        if isinstance(message, Closed):
+            await self._closed(peer, message)
+            return False
+        if peer is not self._client:
+            await self._from_provider(message)
+            return True
+        return await self._from_client(message)
+
+    async def _closed(self, peer: Peer, closed: Closed) -> None:
+        """One side closed: the turn under way is not recorded, and the other side is closed alike."""
+        side = "client" if peer is self._client else "provider"
+        self._end_turn(f"the {side} closed the socket ({closed.code})")
+        for other in filter(None, (self._client, self._upstream)):
+            if other is not peer:
+                await other.close(closed.code, closed.reason)
+
+    async def _from_provider(self, message: str | bytes) -> None:
+        await self._client.send(message)
+        try:
+            self._keep(message)
+        except Exception as error:  # the client has its frame; the recording is lost
+            logger.error("rewind: failed on a frame of the provider's", exc_info=error)
+            self._doubt = f"Rewind failed ({type(error).__name__})"
+            self._end_turn(self._doubt)
+        await self._go_on()
+
+    async def _go_on(self) -> None:
+        while self._waiting and not self._busy:
+            await self._read(self._waiting.popleft())
+
+    def _keep(self, message: str | bytes) -> None:
+        """Keep a frame of the answer under way; record the answer with its last."""
+        live = self._live
+        if live is None or isinstance(message, bytes):
+            return
+        event = sockets.event_of(message)
+        live.add(message, event)
+        if not sockets.is_terminal(event):
+            return
+        self._live = None
+        doubt = self._doubt or live.answer.mixed(strict=self._failed_before)
+        self._failed_before |= live.answer.failed
+        if live.request is not None and not doubt:
+            identifier = self._chain.remember(live.request, live.answer)
+            if identifier is not None:
+                self._made_by_provider.add(identifier)
+        live.end(doubt)
+
+    async def _from_client(self, message: str | bytes) -> bool:
+        if isinstance(message, str):
+            await self._read(message)
+        elif self._offline():
+            logger.warning("rewind: a binary frame was refused in replay mode")
+            await self._client.close(_UNSUPPORTED, "rewind: no recording of binary frames")
+            return False
+        else:
+            await self._relay_unread(message, "a binary frame was sent")
+        return True
+
+    async def _read(self, text: str) -> None:
+        frame = sockets.read_frame(text)
+        if isinstance(frame, sockets.Create):
+            if self._busy:
+                self._waiting.append(text)
+            else:
+                await self._create(text, frame)
+        elif not self._offline():
+            if isinstance(frame, sockets.UnreadableFrame):
+                await self._relay_unread(text, "a frame was sent that cannot be read")
+            elif frame.type not in sockets.UNANSWERED:
+                await self._relay_unread(text, "a frame of an unknown type was sent")
+            elif self._upstream is not None:
+                await self._relay(text)
+        elif isinstance(frame, sockets.UnreadableFrame):
+            await self._refuse_frame(f"A frame could not be read: {frame.reason}.")
+        elif frame.type not in sockets.UNANSWERED:
+            await self._refuse_frame("Frames of this type are not replayed.")
+
+    async def _refuse_frame(self, text: str) -> None:
+        logger.warning("rewind: refused a frame of a socket: %s", text)
+        await self._client.send(sockets.refusal_frame(f"{NO_RECORDING}. {text}"))
+
+    # -- turns ---------------------------------------------------------------------------------------------
+
+    async def _create(self, text: str, create: sockets.Create) -> None:
+        """The boundary of a turn: no fault of ours sends it on in replay (DESIGN §14)."""
+        runtime, mode = self._owner.runtime, self._opening.mode(self._owner)
+        if runtime is None:
+            await self._client.close(_GOING_AWAY, "rewind: the proxy is ending")
+            return
+        step: Step | None = None
+        try:
+            request = self._chain.full(create)
+            if create.warm_up:
+                await self._warm_up(text, request, runtime, mode)
+                return
+            started = time.monotonic()
+            agent = self._opening.upgrade.header("user-agent")
+            step = runtime.step(self._opening.session, agent, time.time())
+            decision = runtime.decide(
+                self._opening.request(request.encoded()), self._opening.host, step, mode
+            )
+            match decision:
+                case Replay():
+                    await self._replay(decision, request, runtime, started)
+                case Refuse():
+                    await self._refuse(decision, runtime)
+                case Forward():
+                    await self._forward(text, request, decision, runtime)
+                case Serve():
+                    raise RewindError("a turn of a socket cannot be a socket")
+        except Exception as error:
+            await self._failed(text, runtime, step, mode, error)
+
+    async def _warm_up(self, text: str, request: sockets.FullRequest, runtime: Runtime, mode: Mode) -> None:
+        """A warm-up generates nothing, so there is nothing to record.
+
+        The provider hears of it where every turn goes to it anyway.
+        """
+        if mode in ("record", "passthrough"):
+            await self._send_live(text, request, LiveTurn(None, request, time.monotonic(), runtime))
+            return
+        await self._play(sockets.warm_up_answer(), ((0.0, None),), request)
+
+    async def _replay(
+        self, replay: Replay, request: sockets.FullRequest, runtime: Runtime, started: float
+    ) -> None:
+        answer, body = replay.cassette.answer, replay.answer.body
+        last = 0.0
+        if 200 <= answer.status < 300:
+            schedule = cues(replay.answer.chunks, len(body), runtime.settings.pace)
+            last = schedule[-1][0]
+            playing = self._play(body, schedule, request)
+            if last:
+                self._replaying = asyncio.get_running_loop().create_task(self._play_on(playing))
+            else:
+                await playing
+        else:
+            await self._client.send(sockets.error_frame(answer.status, body, answer.headers))
+        runtime.note(replayed_step(replay, round((time.monotonic() - started + last) * 1000)))
+
+    async def _play(
+        self, body: bytes, schedule: Sequence[tuple[float, int | None]], request: sockets.FullRequest
+    ) -> None:
+        """Send a stream as frames, each part of it in its time, and remember what it adds to the request."""
+        answer, player, begun, place = sockets.AnswerEvents(), sockets.Player(), time.monotonic(), 0
+        for at, end in schedule:
+            if at:
+                await asyncio.sleep(max(0.0, begun + at - time.monotonic()))
+            for frame in player.frames(body[place:end], last=end in (None, len(body))):
+                await self._client.send(frame)
+                answer.add(sockets.event_of(frame))
+            place = end or 0
+        self._chain.remember(request, answer)
+
+    async def _play_on(self, playing: Coroutine[object, object, None]) -> None:
+        try:
+            await playing
+        except Exception as error:
+            logger.error("rewind: failed on a paced answer", exc_info=error)
+        await self._inbox.put(None)
+
+    async def _refuse(self, refuse: Refuse, runtime: Runtime) -> None:
+        upgrade = self._opening.upgrade
+        noted = refused_step(refuse, ("POST", upgrade.host, "") if refuse.reading is None else ("", "", ""))
+        runtime.note(noted)
+        logger.warning("rewind: refused a turn on %s%s: %s", noted.host, noted.path, refuse.miss.text())
+        await self._client.send(sockets.error_frame(refuse.status, refuse.body, refuse.headers))
+
+    async def _forward(
+        self, text: str, request: sockets.FullRequest, forward: Forward, runtime: Runtime
+    ) -> None:
+        if forward.after_replay:
+            logger.warning(
+                "rewind: %s goes live after replayed steps: it carries ids that the provider has never seen.",
+                forward.step.id,
+            )
+        await self._send_live(text, request, LiveTurn(forward, request, time.monotonic(), runtime))
+
+    async def _send_live(self, text: str, request: sockets.FullRequest, live: LiveTurn) -> None:
+        """Relay a frame; where it goes on from an answer that we gave, what it stands for.
+
+        The provider knows its own responses, and of those that nobody here knows it will say so itself.
+        """
+        if request.previous is not None and request.known and request.previous not in self._made_by_provider:
+            text = request.frame()
+        self._live = live
+        await self._relay(text)
+
+    async def _failed(
+        self, text: str, runtime: Runtime, step: Step | None, mode: Mode, error: Exception
+    ) -> None:
+        logger.error("rewind: failed on a turn of a socket to %s", self._opening.upgrade.host, exc_info=error)
+        if self._live is not None:
+            return  # it is on its way; only what follows failed
+        if mode == "replay":
+            if step is None:
+                await self._refuse_frame("Rewind failed while it looked for one; its log has the traceback.")
+            else:
+                await self._refuse(refuse_failed(step, "model", error), runtime)
+            return
+        if step is not None:
+            forward = Forward(None, step, "model", record=False, headers=())
+            self._live = LiveTurn(forward, None, time.monotonic(), runtime)
+        await self._relay(text)
+
+    # -- the provider --------------------------------------------------------------------------------------
+
+    async def _relay_unread(self, message: str | bytes, doubt: str) -> None:
+        """Relay what may or may not have an answer of its own."""
+        self._doubt = self._doubt or f"{doubt} on this socket before"
+        await self._relay(message)
+
+    async def _relay(self, message: str | bytes) -> None:
+        """Send a message to the provider, whose socket is opened when it is first needed."""
+        if self._offline():
+            raise RewindError("no live call in replay mode")
+        if self._upstream is None:
+            answer = await dial(self._opening.provider)
+            match answer:
+                case Declined():
+                    await self._declined(answer)
+                    return
+                case Opened():
+                    self._open(answer.peer)
+            if self._offline():
+                raise RewindError("no live call in replay mode")
+        assert self._upstream is not None
+        await self._upstream.send(message)
+
+    async def _declined(self, answer: Declined) -> None:
+        """The provider opens no socket: the client gets the answer as the error of its turn."""
+        logger.warning("rewind: the provider answered %d to a WebSocket", answer.status)
+        live, self._live = self._live, None
+        if live is not None:
+            live.end(f"the provider answered {answer.status} to the WebSocket")
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
+        await self._client.send(sockets.error_frame(answer.status, answer.body, headers))
+
+    def _end_turn(self, why: str) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            live.end(why)

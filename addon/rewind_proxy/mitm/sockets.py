@@ -1,0 +1,229 @@
+"""Model sockets that are served here (`rewind_socket = serve`): they lead to an origin in this process.
+
+mitmproxy cannot answer an upgrade by itself. So the flow is sent to a port of ours on loopback, which speaks
+WebSocket; a token that works once tells it which upgrade has come, and keeps everybody else out. The rest of
+mitmproxy (its flow, its list of messages) sees a socket like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import wsproto
+from mitmproxy import connection, http
+from wsproto import events
+from wsproto.utilities import RemoteProtocolError
+
+from rewind_proxy.engine import Forward, Header, Serve
+from rewind_proxy.matching.reading import RawRequest
+from rewind_proxy.mitm import traffic
+from rewind_proxy.mitm.socket_dial import OWN_HEADERS, Declined, Opened, Provider, dial
+from rewind_proxy.mitm.socket_live import Opening, Owner
+from rewind_proxy.mitm.socket_peer import Peer
+from rewind_proxy.mitm.socket_turns import SocketTurns
+from rewind_proxy.recording import passed_step
+from rewind_proxy.wire import Host
+
+logger = logging.getLogger(__name__)
+
+TOKEN_HEADER = "x-rewind-socket"  # noqa: S105  # its name
+_LOOPBACK = "127.0.0.1"
+_MAX_HEAD = 1 << 17
+_SERVED = "its turns are steps of their own"
+
+
+@dataclass(slots=True)
+class _Led:
+    """A flow that leads to our origin."""
+
+    opening: Opening
+    address: traffic.Address
+    """The client's own."""
+
+
+class Sockets:
+    """The origin, and the hooks of the flows that lead to it."""
+
+    name = "rewind_sockets"
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._led: dict[str, _Led] = {}
+        """By flow."""
+        self._awaited: dict[str, Opening] = {}
+        """By token."""
+        self._port = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._open: set[SocketTurns] = set()
+
+    # -- the flow ------------------------------------------------------------------------------------------
+
+    def serve(
+        self, flow: http.HTTPFlow, serve: Serve, host: Host, session: str, *, replay_only: bool
+    ) -> None:
+        """Send an upgrade to our origin. `replay_only`: the client asked for replay mode by a header."""
+        upgrade = traffic.raw_request(flow)
+        upstream = self._owner.settings.upstream if self._owner.settings else {}
+        provider = _provider(flow, upgrade, upstream.get(host.name) or upstream.get(flow.request.host) or "")
+        opening = Opening(serve, upgrade, host, session, replay_only, provider)
+        self._listen()
+        token = secrets.token_hex(16)
+        self._awaited[token] = opening
+        self._led[flow.id] = _Led(opening, traffic.address_of(flow))
+        traffic.label(flow, "socket", "passed", serve.step.id)
+        traffic.mask(flow)  # the origin needs no credentials
+        flow.request.headers[TOKEN_HEADER] = token
+        # The `.data` ones, so that the Host header stays (MITMPROXY.md).
+        request = flow.request.data
+        request.scheme, request.host, request.port = b"http", _LOOPBACK, self._port
+        flow.server_conn = connection.Server(address=(_LOOPBACK, self._port))
+
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
+        """The origin has answered: show the flow under its own address again."""
+        self._restore(flow)
+
+    def error(self, flow: http.HTTPFlow) -> None:
+        """The origin was not reached, or the client left first."""
+        self._restore(flow)
+
+    def _restore(self, flow: http.HTTPFlow) -> None:
+        led = self._led.pop(flow.id, None)
+        if led is None:
+            return
+        token = flow.request.headers.pop(TOKEN_HEADER, "")
+        if self._awaited.pop(token, None) is not None:
+            self._note(led.opening, None, "the socket was not opened")
+        request, address = flow.request.data, led.address
+        request.scheme, request.host, request.port = address.scheme.encode(), address.host, address.port
+
+    def end(self, why: str) -> None:
+        """The store is about to be closed: turns under way are not recorded."""
+        for turns in self._open:
+            turns.end(why)
+
+    # -- the origin ----------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        """Open the port at the first use, at once: connections wait in its queue until they are accepted."""
+        if self._port:
+            return
+        listener = socket.create_server((_LOOPBACK, 0), backlog=128)
+        self._port = listener.getsockname()[1]
+        self._spawn(self._accept(listener))
+
+    async def _accept(self, listener: socket.socket) -> None:
+        async with await asyncio.start_server(self._connected, sock=listener) as server:
+            await server.serve_forever()
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self._serve(reader, writer)
+        except (OSError, RemoteProtocolError) as error:
+            logger.info("rewind: a socket broke: %s", type(error).__name__)
+        except Exception as error:
+            logger.error("rewind: failed on a socket", exc_info=error)
+        finally:
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted = wsproto.WSConnection(wsproto.ConnectionType.SERVER)
+        request = await _request(reader, accepted)
+        headers = {name: value.decode("latin-1") for name, value in request.extra_headers}
+        opening = self._awaited.pop(headers.get(TOKEN_HEADER.encode(), ""), None)
+        if opening is None:
+            return
+        upstream: Opened | None = None
+        if opening.mode(self._owner) in ("record", "passthrough"):
+            # Every turn goes to the provider: its own answer to the upgrade is the client's.
+            answer = await dial(opening.provider)
+            if isinstance(answer, Declined):
+                self._note(opening, answer.status, "the provider opened no socket")
+                writer.write(_declined(accepted, answer))
+                await writer.drain()
+                return
+            upstream = answer
+        writer.write(accepted.send(_acceptance(opening, upstream)))
+        await writer.drain()
+        self._note(opening, 101, _SERVED)
+        turns = SocketTurns(
+            Peer(reader, writer, accepted), opening, self._owner, upstream.peer if upstream else None
+        )
+        self._open.add(turns)
+        try:
+            await turns.run()
+        finally:
+            self._open.discard(turns)
+
+    def _note(self, opening: Opening, status: int | None, reason: str) -> None:
+        serve, runtime = opening.serve, self._owner.runtime
+        if runtime is not None:
+            forward = Forward(serve.reading, serve.step, "socket", record=False, headers=())
+            latency = round((time.time() - serve.step.started_at) * 1000)
+            runtime.note(passed_step(forward, ("", "", ""), status=status, latency_ms=latency, reason=reason))
+
+
+def _provider(flow: http.HTTPFlow, upgrade: RawRequest, base_url: str) -> Provider:
+    request = flow.request
+    own = f"{request.scheme}://{_bracketed(request.host)}:{request.port}"
+    url = urlsplit((base_url or own).rstrip("/") + upgrade.path)
+    headers: list[Header] = []
+    for name, value in upgrade.headers:
+        lower = name.lower()
+        if lower not in OWN_HEADERS and lower != TOKEN_HEADER:
+            headers.append((name, value))
+    return Provider(
+        url=url,
+        host_header=(url.netloc if base_url else "") or upgrade.header("host") or request.pretty_host,
+        headers=tuple(headers),
+        subprotocols=tuple(
+            filter(None, (p.strip() for p in upgrade.header("sec-websocket-protocol").split(",")))
+        ),
+        compress="permessage-deflate" in upgrade.header("sec-websocket-extensions"),
+        via=flow.server_conn.via,
+    )
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+async def _request(reader: asyncio.StreamReader, accepted: wsproto.WSConnection) -> events.Request:
+    seen = 0
+    while True:
+        data = await reader.read(1 << 16)
+        seen += len(data)
+        if not data or seen > _MAX_HEAD:
+            raise ConnectionError("no upgrade came")
+        accepted.receive_data(data)
+        for event in accepted.events():
+            if isinstance(event, events.Request):
+                return event
+
+
+def _acceptance(opening: Opening, upstream: Opened | None) -> events.AcceptConnection:
+    headers: list[tuple[bytes, bytes]] = [(b"x-rewind-step", opening.serve.step.id.encode())]
+    subprotocol = upstream.subprotocol if upstream else next(iter(opening.provider.subprotocols), None)
+    if upstream is not None:
+        headers += [pair for pair in upstream.headers if pair[0].decode("latin-1").lower() not in OWN_HEADERS]
+    # No compression on the way through this machine: the client may offer it, and need not get it.
+    return events.AcceptConnection(subprotocol=subprotocol, extra_headers=headers)
+
+
+def _declined(accepted: wsproto.WSConnection, answer: Declined) -> bytes:
+    own = OWN_HEADERS - {"content-encoding"}
+    headers = [pair for pair in answer.headers if pair[0].decode("latin-1").lower() not in own]
+    headers.append((b"content-length", str(len(answer.body)).encode()))
+    rejection = events.RejectConnection(status_code=answer.status, headers=headers, has_body=True)
+    return accepted.send(rejection) + accepted.send(events.RejectData(answer.body))
