@@ -1,4 +1,4 @@
-"""Agent-like request bodies of a wanted size: system prompt, tools, and a history that grows turn by turn.
+"""Agent-like request bodies of a wanted size: system prompt, tools, a history that grows turn by turn.
 
 Two agents of different `seed` share no text leaf of any length, so that a body is new to every cache; the same
 agent one turn later sends all it sent before. `responses` is laid out as Codex does, `anthropic` as Claude
@@ -33,7 +33,7 @@ class Agent:
 
     def __init__(self, seed: int, size: int, wire: Wire = "responses") -> None:
         self.wire: Wire = wire
-        self._random = random.Random(seed)  # noqa: S311  # bodies are to be repeatable, not secret
+        self._random = random.Random(seed)  # bodies are to be repeatable, not secret
         self.home = f"/home/{self._word()}{seed}"
         self.cwd = f"{self.home}/work/{self._word()}"
         self.system = self._system(size // 8)
@@ -198,7 +198,8 @@ class Agent:
                     f"{self._path()}: {self._word()}" for _ in range(8)
                 )
             case _:
-                return f"Exit code: 0\nWall time: 0.{self._random.randrange(10)} seconds\nOutput:\n{self._prose(700)}"
+                seconds = self._random.randrange(10)
+                return f"Exit code: 0\nWall time: 0.{seconds} seconds\nOutput:\n{self._prose(700)}"
 
     def _code(self) -> str:
         return "\n".join(

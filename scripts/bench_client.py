@@ -2,8 +2,8 @@
 
     bench_client.py PORT CA REQUESTS TUNNELS SECONDS LIMIT
 
-`REQUESTS` is a file of whole HTTP requests, each after its length in eight bytes. Prints JSON: the answers, the
-seconds they took, the count by `x-rewind-tier`, and the milliseconds to the first byte of each body.
+`REQUESTS` is a file of whole HTTP requests, each after its length in eight bytes. Prints JSON: the answers,
+the seconds they took, the count by `x-rewind-tier`, and the milliseconds to the first byte of each body.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench_bodies import HOSTS, SIZES, Agent, Wire
+from bench_bodies import SIZES, Agent, Wire
 from bench_figures import Figure, Report, median
+
 from rewind_proxy.canonical.document import Document, Documents
 from rewind_proxy.canonical.fingerprint import HASH_VERSION, Normaliser, settings_digest
 from rewind_proxy.canonical.redact import Redactor
@@ -30,7 +31,7 @@ from rewind_proxy.wire import ADAPTERS, HostTable
 
 TABLE = HostTable({})
 BUDGETS = {"4 KB": (0.25, 0.15), "64 KB": (1.5, 0.6), "1 MB": (15.0, 7.0)}
-_AGENTS = {"4 KB": 40, "64 KB": 16, "1 MB": 4}
+_AGENTS = {"4 KB": 40, "64 KB": 16, "1 MB": 3}
 ANSWER = b'data: {"type":"response.completed","response":{"status":"completed"}}\n\n'
 
 
@@ -92,7 +93,7 @@ def measure(report: Report, folder: Path, *, quick: bool, wire: Wire = "response
     """All three sizes, whole and by stage."""
     desk = Desk(folder / "own-time")
     for seed, (name, size) in enumerate(SIZES.items()):
-        count = max(2, _AGENTS[name] // (3 if quick else 1))
+        count = max(1, _AGENTS[name] // (4 if quick else 1))
         agents = [Agent(10_000 * (seed + 1) + index, size, wire) for index in range(2 * count + 1)]
         pairs = [(agent.request(), agent.request(agent.turns + 1)) for agent in agents]
         for agent in agents:  # a live request differs in what is ignored: the normalised tier answers

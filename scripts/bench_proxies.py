@@ -20,6 +20,7 @@ from bench_bodies import SIZES, Agent
 from bench_client import write_requests
 from bench_figures import Figure, Report, alternate, median
 from bench_own_time import Desk
+
 from rewind_proxy.cli.provider import FakeProvider
 from rewind_proxy.matching.reading import RawRequest
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import random
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from bench_bodies import Agent
 from bench_figures import Figure, Report, alternate
 from bench_own_time import ANSWER, TABLE, Desk
 from bench_proxies import lean, running
+
 from rewind_proxy.canonical.fingerprint import HASH_VERSION
 from rewind_proxy.engine import Refuse, Step
 from rewind_proxy.matching.reading import Reading
@@ -25,7 +25,7 @@ def measure_sizes(report: Report, folder: Path, *, cassettes: int, quick: bool) 
     few, many = Desk(folder / "few"), Desk(folder / "many")
     for desk, count in ((few, _FEW), (many, cassettes)):
         _fill(desk, count)
-    pick = random.Random(1)  # noqa: S311  # a repeatable choice
+    pick = random.Random(1)  # a repeatable choice
     lookups = 200 if quick else 1000
 
     def look_up(desk: Desk, count: int) -> float:

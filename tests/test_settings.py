@@ -36,7 +36,7 @@ SCALARS = {
     "exhausted": ("miss", "miss"),
     "match": ("exact", "exact"),
     "rebase": ("off", False),
-    "pace": ("Instant", "instant"),
+    "pace": ("Recorded", "recorded"),
     "socket": ("pass", "pass"),
     "record_errors": ("yes", True),
     "preset": ("codex", "codex"),
@@ -44,7 +44,7 @@ SCALARS = {
     "redact_answers": ("1", True),
     "mask_flow": ("false", False),
     "review_threshold": ("0.5", 0.5),
-    "fault": ("", ""),
+    "fault": ("turn=3:429; turn=1:stall=2", "turn=3:429; turn=1:stall=2"),
     "cassettes": ("", ""),
 }
 LISTS = {
@@ -511,7 +511,7 @@ class TestBadValues:
             ),
             ("PACE", "recorded", "not in this version; choose instant"),
             ("PACE", "0.5", "not in this version; choose instant"),
-            ("SOCKET", "serve", "not in this version; choose fallback, pass"),
+            ("SOCKET", "refuse", "fallback"),
             ("FAULT", "turn=3:429", "not available in this version"),
             ("CASSETTES", "tapes", "not available in this version"),
         ],
@@ -551,7 +551,8 @@ class TestBadValues:
             "redact_patterns = [3]",
             "scrub = ['x']",
             "scrub = { name = 'a', pattern = 'x' }",
-            "fault = 'turn=3:429'",
+            "fault = 'turn=3'",
+            "fault = ['turn=3:429']",
             "cassettes = 'tapes'",
         ],
     )

@@ -21,7 +21,8 @@ _FAULT = re.compile(
     r"turn\s*=\s*(?P<turn>\d{1,6})\s*:\s*(?:"
     r"(?P<status>[45]\d\d)(?:\s*=\s*(?P<retry>\d{1,5}))?"
     r"|cut-after\s*=\s*(?P<cut>\d{1,6})"
-    r"|stall\s*=\s*(?P<stall>\d{1,5}(?:\.\d{1,3})?))"
+    r"|stall\s*=\s*(?P<stall>\d{1,5}(?:\.\d{1,3})?))",
+    re.ASCII,
 )
 _FORMS = "turn=3:429, turn=3:429=20, turn=2:cut-after=5 and turn=1:stall=10"
 _RETRY_AFTER = MappingProxyType({429: 1})

@@ -106,18 +106,6 @@ def one_of(*choices: str, synonyms: Mapping[str, str] | None = None) -> Kind:
     return Kind(label=" / ".join(choices), read=read)
 
 
-def now_and_later(kind: Kind, *now: object) -> Kind:
-    """A kind of which this version carries out only some values; the others fail clearly, at start."""
-
-    def read(value: object) -> object:
-        known = kind.read(value)
-        if known not in now:
-            raise BadValueError(f"{quote(value)} is not in this version; choose {', '.join(map(str, now))}")
-        return known
-
-    return Kind(label=kind.label, read=read)
-
-
 def yes_or_no() -> Kind:
     """A truth value: itself, or a word for it."""
 

@@ -65,11 +65,13 @@ class Control:
         setattr(target, name, broken)
 
     def idle(self, _name: str, _value: str) -> None:
-        """Refused while an answer of the add-on's own is on its way, or a socket but the clients' is open."""
-        tasks = [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("rewind")]
-        own = {address[1] for address in ctx.master.addons.get("proxyserver").listen_addrs()}
+        """Refused while an answer or a hook is under way, or a socket but the clients' is open."""
+        running = [task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}]
+        tasks = [name for name in running if name.startswith(("rewind", "handle_hook"))]
+        clients = {address[1] for address in ctx.master.addons.get("proxyserver").listen_addrs()}
         opened = [each for each in gc.get_objects() if type(each) is socket.socket and each.fileno() != -1]
-        others = [each for each in opened if each.family == socket.AF_INET and each.getsockname()[1] not in own]
+        names = [each.getsockname() for each in opened if each.family == socket.AF_INET]
+        others = [name for name in names if name[1] not in clients]
         if tasks or others:
             raise exceptions.OptionsError(f"{tasks} {others}")
 

@@ -6,7 +6,7 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import h2.config  # type: ignore[import-untyped]  # version 4.1 has no types
@@ -44,11 +44,12 @@ def posts(
     bodies: Sequence[JsonObject],
     headers: Mapping[str, str] | None = None,
     *,
-    leave: bool = False,
+    left: Callable[[], object] | None = None,
 ) -> list[Got]:
     """Send JSON bodies as streams of one connection, and read each answer to its end or a cut.
 
-    With `leave` each stream is reset when its first bytes are there; the connection stays until all are.
+    With `left` each stream is reset when its first bytes are there; it is called when all are, before the
+    connection is closed.
     """
     status, raw = tunnel(proxy, host, 443)
     assert status == 200
@@ -58,7 +59,11 @@ def posts(
         assert connection.selected_alpn_protocol() == "h2"
         pseudo = [(":method", "POST"), (":scheme", "https"), (":authority", host), (":path", path)]
         fields = [*pseudo, ("content-type", "application/json"), *(headers or {}).items()]
-        return _exchange(connection, fields, [json.dumps(body).encode() for body in bodies], leave=leave)
+        sent = [json.dumps(body).encode() for body in bodies]
+        got = _exchange(connection, fields, sent, leave=left is not None)
+        if left is not None:
+            left()
+        return got
 
 
 def _exchange(

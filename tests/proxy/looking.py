@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from support.proxies import Proxy
 
 T = TypeVar("T")
 _POLL = 0.02
+_NEWEST = 60
 
 
 def until(look: Callable[[], T | None], seconds: float = 15.0) -> T:
@@ -52,10 +54,11 @@ def run_of(store: Path, session: str) -> RunRecord:
 
 
 def cassettes(store: Path, prompt: str) -> list[CassetteRecord]:
-    """The recordings whose request holds a text, in recorded order."""
+    """The recordings whose request holds a text, in recorded order, among the newest of the store."""
     needle = prompt.encode()
     with Store.open(store, settings_digest="0", readonly=True) as opened:
-        return [each for each in opened.cassettes() if needle in dumps(opened.request_body(each))]
+        newest = islice(opened.cassettes(newest_first=True), _NEWEST)
+        return [each for each in newest if needle in dumps(opened.request_body(each))][::-1]
 
 
 def record(live: Proxy, ask: Ask, prompt: str, *, session: str = "recording") -> Got:

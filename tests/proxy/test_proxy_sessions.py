@@ -75,12 +75,19 @@ def test_two_sessions_do_not_take_from_each_other(repeated: Repeated, replaying:
 
 
 def test_a_proxy_started_anew_begins_again(repeated: Repeated, start: Start, stopped: FakeProvider) -> None:
-    """A session lasts as long as its proxy; without a name it is the life of the proxy."""
+    """`rewind_session` names the calls without a name of their own; the same name after a restart is new."""
+    settings = {"mode": "replay", "session": "nightly"}
     for _ in range(2):
-        settings = {"mode": "replay"}
         with start(provider=stopped, settings=settings, store=repeated.store) as running:
             got = [CHAT.once(running, repeated.prompt).body for _ in range(2)]
+            CHAT.once(running, repeated.prompt, headers={"x-rewind-session": "my own"})
         assert got == list(repeated.answers[:2])
+    steps_of(repeated.store, "my own", 2)
+    steps_of(repeated.store, "nightly", 4)
+    with Log.open(repeated.store, readonly=True) as log:
+        runs = [run for run in log.runs() if run.session == "nightly"]
+    assert len({run.id for run in runs}) == 2
+    assert all(run.ended_at and run.ended_at >= run.started_at for run in runs)
 
 
 @pytest.mark.parametrize(("repeat", "place"), [("first", 0), ("last", 2)])
@@ -194,15 +201,6 @@ def test_other_credentials_for_the_proxy_name_nothing(live: Proxy, stage: Stage,
     assert heard_nothing_of_ours(stage, prompt)
 
 
-def test_a_session_can_be_the_proxys(start: Start, stage: Stage) -> None:
-    """`rewind_session` names the calls that have no name of their own."""
-    with start(provider=stage.provider, settings={"session": "nightly"}) as running:
-        CHAT.once(running, new_prompt())
-        CHAT.once(running, new_prompt(), headers={"x-rewind-session": "mine"})
-        steps_of(running.store, "nightly")
-        steps_of(running.store, "mine")
-
-
 def test_a_proxy_with_a_password_asks_for_it_first(start: Start, stage: Stage) -> None:
     """mitmproxy's `proxyauth` works: 407 before anything else, then the user name is the session."""
     prompt, session = new_prompt(), new_prompt()
@@ -216,18 +214,6 @@ def test_a_proxy_with_a_password_asks_for_it_first(start: Start, stage: Stage) -
         assert ask_with_user(running, prompt, session, {}) == 200
         steps_of(running.store, session)
         assert heard_nothing_of_ours(stage, prompt)
-
-
-def test_each_run_of_a_session_name_is_its_own(start: Start, stage: Stage) -> None:
-    """A name that is used again after a restart is another run in the log."""
-    for _ in range(2):
-        with start(provider=stage.provider, settings={"session": "again"}) as running:
-            CHAT.once(running, new_prompt())
-    steps_of(running.store, "again", 2)
-    with Log.open(running.store, readonly=True) as log:
-        runs = list(log.runs())
-    assert len({run.id for run in runs}) == 2
-    assert all(run.ended_at and run.ended_at >= run.started_at for run in runs)
 
 
 # Replay asked for by the client

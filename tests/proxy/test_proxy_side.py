@@ -60,7 +60,7 @@ def test_only_the_newest_run_of_a_side_request_is_kept(live: Proxy, offline: Pro
     recorded = [[ask(live, "GET", CHATGPT, path, session) for _ in range(2)] for session in sessions]
     for session in sessions:
         steps_of(live.store, session, 2)
-    replayed = [ask(offline, "GET", CHATGPT, path, new_prompt()) for _ in range(2)]
+    replayed = [ask(offline, "GET", CHATGPT, path, sessions[0]) for _ in range(2)]
     assert [got.body for got in replayed] == [got.body for got in recorded[1]]
 
 

@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import time
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -64,6 +65,10 @@ class Client:
         sent = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.request("POST", path, sent, {"content-type": "application/json", **(headers or {})})
 
+    def begin(self, path: str, body: JsonObject, headers: Mapping[str, str] | None = None) -> None:
+        """Send a JSON body, and wait for nothing."""
+        self._connection.request("POST", self._prefix + path, json.dumps(body).encode(), dict(headers or {}))
+
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> Got:
         """Ask for something."""
         return self.request("GET", path, None, headers or {})
@@ -88,10 +93,12 @@ class Client:
         return Got(response.status, names, b"".join(parts), tuple(arrivals), cut)
 
 
-def tunnel(proxy: Proxy, host: str, port: int) -> tuple[int, socket.socket]:
+def tunnel(proxy: Proxy, host: str, port: int, user: str = "") -> tuple[int, socket.socket]:
     """Raw TCP through CONNECT: the status, and the socket to speak on, which the caller closes."""
     connection = socket.create_connection(("127.0.0.1", proxy.port), timeout=30)
-    connection.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+    credentials = b64encode(f"{user}:x".encode()).decode()
+    auth = f"Proxy-Authorization: Basic {credentials}\r\n" if user else ""
+    connection.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n{auth}\r\n".encode())
     head = b""
     while b"\r\n\r\n" not in head:
         received = connection.recv(1)

@@ -26,8 +26,12 @@ class Closed:
     reason: str
 
 
+def _named(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    return {name.decode().lower(): value.decode() for name, value in headers}
+
+
 class Socket:
-    """One open WebSocket to a known host; `declined` is set when the upgrade was answered otherwise."""
+    """A WebSocket to a known host, or what the upgrade was answered with instead (`status`, `body`)."""
 
     def __init__(
         self,
@@ -37,8 +41,9 @@ class Socket:
         host: str = "api.openai.com",
         headers: Mapping[str, str] | None = None,
         compress: bool = False,
+        user: str = "",
     ) -> None:
-        _, raw = tunnel(proxy, host, 443)
+        _, raw = tunnel(proxy, host, 443, user)
         self._connection = proxy.trust().wrap_socket(raw, server_hostname=host)
         self._ws = wsproto.WSConnection(wsproto.ConnectionType.CLIENT)
         self._arrived: deque[str | bytes | Closed | events.Pong] = deque()
@@ -53,19 +58,18 @@ class Socket:
         self._shake()
 
     def _shake(self) -> None:
-        while not self.headers:
-            data = self._connection.recv(1 << 16)
-            self._ws.receive_data(data or None)
+        answered = False
+        while not answered:
+            self._ws.receive_data(self._connection.recv(1 << 16) or None)
             for event in self._ws.events():
-                if isinstance(event, events.AcceptConnection | events.RejectConnection):
-                    self.headers = {n.decode().lower(): v.decode() for n, v in event.extra_headers} if isinstance(
-                        event, events.AcceptConnection
-                    ) else {n.decode().lower(): v.decode() for n, v in event.headers}
-                    self.headers["shaken"] = ""
-                if isinstance(event, events.RejectConnection):
-                    self.status = event.status_code
-                if isinstance(event, events.RejectData):
-                    self.body += event.data
+                match event:
+                    case events.AcceptConnection():
+                        self.headers, answered = _named(event.extra_headers), True
+                    case events.RejectConnection():
+                        self.status, self.headers = event.status_code, _named(event.headers)
+                    case events.RejectData():
+                        self.body += event.data
+                        answered = event.body_finished
 
     def __enter__(self) -> Self:
         return self

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-MAX_CHARACTERS = 8_000_000
+MAX_CHARACTERS = 2_000_000
 
 
 class TextCache(Generic[K, V]):

@@ -17,14 +17,15 @@ from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redaction, Redactor
 from rewind_proxy.errors import OpaqueBodyError
 
-_CHARACTERS = 4_000_000
-"""Of text that is remembered; what is kept with it takes about four times that in bytes."""
+_BYTES = 12_000_000
+"""Of memory, about, that is taken by objects and what is kept with them."""
 _SHORTEST = 48
 _LEAD = 160
 _ALIKE = 64
 """Objects with one lead: calls of one tool in one folder start alike for long."""
-_ENTRY = 500
-"""What an entry costs beside its text, in characters."""
+_ENTRY = 2_500
+_PER_CHARACTER = 5
+"""What an object takes, measured: the text, its value, canonical bytes, parts and templates."""
 
 _CONTAINERS = (dict, list)
 _READ = (str, dict, list)
@@ -46,7 +47,7 @@ class Document:
         value = self.value
         if not isinstance(value, dict) or not all(map(str.isascii, value)):
             return jcs.dumps(value)
-        members = [jcs.dumps(name) + b":" + _canonical(value[name]) for name in sorted(value)]
+        members = [b"%b:%b" % (_name(name), _canonical(value[name])) for name in sorted(value)]
         return b"{" + b",".join(members) + b"}"
 
     def redacted(self, redactor: Redactor, found: list[Redaction]) -> JsonValue:
@@ -96,6 +97,10 @@ def _redacted_list(
     return kept if changed else items
 
 
+def _name(name: str) -> bytes:
+    return b'"%b"' % name.encode() if _NAME.fullmatch(name) else jcs.dumps(name)
+
+
 def _canonical(value: JsonValue) -> bytes:
     if isinstance(value, list) and any(isinstance(item, Item) for item in value):
         return b"[" + b",".join([canonical_item(item) for item in value]) + b"]"
@@ -118,15 +123,15 @@ class _Odd(Exception):  # noqa: N818  # no error: it says that the plain way is 
 
 
 class Documents:
-    """Reads bodies, and remembers the objects in their lists until the texts add up to a bound.
+    """Reads bodies, and remembers the objects in their lists until they add up to a bound.
 
     The oldest go first. Each operation is one of `dict`, which is atomic, so threads may share it.
     """
 
-    def __init__(self, characters: int = _CHARACTERS) -> None:
+    def __init__(self, most: int = _BYTES) -> None:
         self._known: dict[str, tuple[_Known, ...]] = {}
-        self._characters = 0
-        self._most = characters
+        self._bytes = 0
+        self._most = most
 
     def __len__(self) -> int:
         """How many objects are remembered."""
@@ -207,18 +212,18 @@ class Documents:
         lead = known.raw[: _LEAD if len(known.raw) >= _LEAD else _SHORTEST]
         alike = self._known.pop(lead, ())
         self._known[lead] = (*alike[1 - _ALIKE :], known)
-        self._characters += _size(known) - sum(map(_size, alike[: 1 - _ALIKE]))
-        while self._characters > self._most:
+        self._bytes += _size(known) - sum(map(_size, alike[: 1 - _ALIKE]))
+        while self._bytes > self._most:
             oldest = next(iter(self._known), None)
             if oldest is None:
-                self._characters = 0
+                self._bytes = 0
                 return
             for each in self._known.pop(oldest, ()):
-                self._characters -= _size(each)
+                self._bytes -= _size(each)
 
 
 def _size(known: _Known) -> int:
-    return len(known.raw) + _ENTRY
+    return _PER_CHARACTER * len(known.raw) + _ENTRY
 
 
 def _past_space(text: str, at: int) -> int:

@@ -115,6 +115,15 @@ class Normaliser:
         self._meanings: dict[tuple[Volatile, str], Meaning] = {}
         self._places: dict[tuple[str, tuple[Root, ...]], dict[Place, object]] = {}
 
+    def under(self, settings: MatchSettings) -> Normaliser:
+        """One for other settings, which shares what is known of texts where these leave it true."""
+        other = Normaliser(settings)
+        other._found, other._media = self._found, self._media
+        others = {"ignore": settings.ignore, "tail_n": settings.tail_n}
+        if self.settings.model_copy(update=others) == settings:
+            other._scrubbers = self._scrubbers
+        return other
+
     def normalise(
         self, request: CanonicalRequest, host: str, volatile: Volatile, preset: Preset | None = None
     ) -> Normalised:

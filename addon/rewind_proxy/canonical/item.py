@@ -41,6 +41,11 @@ class Item(dict[str, "JsonValue"]):
         return result
 
 
+def as_item(value: JsonObject) -> Item:
+    """The object as one that keeps what is made of it."""
+    return value if isinstance(value, Item) else Item(value)
+
+
 def of_item(value: JsonValue, key: Hashable, make: Callable[[JsonValue], R]) -> R:
     """`make(value)`, kept with the value if it is an `Item`."""
     return value.recall(key, lambda: make(value)) if isinstance(value, Item) else make(value)

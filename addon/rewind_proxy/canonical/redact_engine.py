@@ -32,7 +32,7 @@ MEMBER_RULE = "RW310"
 _SHORTEST = 6
 _PASSES = 64
 _CHOICES = 1000
-_REMEMBERED = 4_000_000
+_REMEMBERED = 600_000
 
 _SHAPE = bytes(ord("a") if byte in RUN_CLASS else ord(" ") for byte in range(256))
 _RUN = b"a" * RUN_LENGTH

@@ -14,7 +14,7 @@ from rewind_proxy.canonical.model import JsonObject, Message
 from rewind_proxy.canonical.scrub import Place
 from rewind_proxy.canonical.shown import Shown
 
-_PARTS = 20_000
+_PARTS = 10_000
 """Parts of all chains kept together; what is kept of each is small, but it keeps the part itself alive."""
 _BACK = 12
 """Messages that a turn adds at most, for it to be found."""

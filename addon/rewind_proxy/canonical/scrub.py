@@ -39,7 +39,7 @@ _UUID = re.compile(
     r"(?:(?i:urn:uuid:))?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 )
 _URN = "urn:uuid:"
-_REMEMBERED = 4_000_000
+_REMEMBERED = 600_000
 _TRIGGER = re.compile(r"[\d/\\-]")
 
 

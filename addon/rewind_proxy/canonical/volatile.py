@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rewind_proxy.canonical.item import Item, of_item
+from rewind_proxy.canonical.item import as_item, of_item
 from rewind_proxy.canonical.model import CanonicalRequest, JsonObject, JsonValue, Message, Volatile
 
 
@@ -31,16 +31,16 @@ class Meaning:
 
     def _kept(self, part: JsonValue) -> JsonObject | None:
         kept = _kept_part(part, self.volatile)
-        return None if kept is None else Item(kept)
+        return None if kept is None else as_item(kept)
 
     def _kept_first(self, part: JsonValue) -> JsonObject | None:
         kept = _kept_part(part, self.volatile)
         shorter = None if kept is None else _without_prefixed_line(kept, self.volatile)
-        return None if shorter is None else Item(shorter)
+        return None if shorter is None else as_item(shorter)
 
     def _kept_tool(self, tool: JsonValue) -> JsonObject:
         assert isinstance(tool, dict)
-        return Item(kept_members(tool, self.volatile))
+        return as_item(kept_members(tool, self.volatile))
 
 
 def _kept_parts(parts: Iterable[JsonValue], volatile: Volatile) -> list[JsonObject]:
@@ -51,17 +51,23 @@ def _kept_part(part: JsonValue, volatile: Volatile) -> JsonObject | None:
     if not isinstance(part, dict):
         return None
     kept = kept_members(part, volatile)
-    if kept.get("type") == "opaque" and isinstance(inner := kept.get("value"), dict):
-        kept["value"] = kept_members(inner, volatile)
-        if not kept["value"]:
+    kind = kept.get("type")
+    if kind == "opaque" and isinstance(inner := kept.get("value"), dict):
+        value = kept_members(inner, volatile)
+        if not value:
             return None
-    elif kept.get("type") == "tool_result" and isinstance(content := kept.get("content"), list):
-        kept["content"] = [*_kept_parts(content, volatile)]
+        return kept if value is inner else {**kept, "value": value}
+    if kind == "tool_result" and isinstance(content := kept.get("content"), list):
+        parts = _kept_parts(content, volatile)
+        if len(parts) < len(content) or any(new is not old for new, old in zip(parts, content, strict=True)):
+            return {**kept, "content": [*parts]}
     return kept
 
 
 def kept_members(value: JsonObject, volatile: Volatile) -> JsonObject:
-    """The members of an object that mean something."""
+    """The members of an object that mean something; the object itself when all of them do."""
+    if volatile.members.isdisjoint(value) and not any(item is None for item in value.values()):
+        return value
     return {name: item for name, item in value.items() if item is not None and name not in volatile.members}
 
 

@@ -21,11 +21,15 @@ _UNSCANNED = frozenset(
 _NAMES = frozenset(["type", "name", "container", "conversation"])
 
 
+_MEDIA = 8_000_000
+"""Characters of media that are kept: a screenshot may be some megabytes."""
+
+
 class MediaDigests:
     """Digests of base64 media, kept in a bounded cache: an agent sends its pictures again on every turn."""
 
     def __init__(self) -> None:
-        self._known: TextCache[str, str] = TextCache()
+        self._known: TextCache[str, str] = TextCache(_MEDIA)
 
     def digest(self, data: str) -> str | None:
         """sha256 of the decoded bytes, hex; None when the text is not base64."""
@@ -84,9 +88,7 @@ class Walk:
             for name in in_order(value)
         }
 
-    def value(
-        self, value: JsonObject | list[JsonValue], member: str, place: Place, at: Pointer
-    ) -> JsonValue:
+    def value(self, value: JsonObject | list[JsonValue], member: str, place: Place, at: Pointer) -> JsonValue:
         """`value` with its text leaves scrubbed, in canonical order, so that equal JSON is numbered alike."""
         if isinstance(value, dict):
             if value.get("type") == "media":

@@ -6,9 +6,9 @@ change of settings is named only after both requests, normalised anew under it, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Literal
 
 from rewind_proxy.canonical.jcs import dumps
@@ -190,12 +190,9 @@ class _Trial:
             needed = list(off)
             for rule in off:
                 fewer = [each for each in needed if each != rule]
-                if self.matches(scrub_off=[each for each in off if each not in fewer]):
+                if self.matches(scrub_off=_without(off, fewer)):
                     needed = fewer
-            yield (
-                f"scrub_off -= {', '.join(needed)}",
-                {"scrub_off": tuple(each for each in off if each not in needed)},
-            )
+            yield f"scrub_off -= {', '.join(needed)}", {"scrub_off": _without(off, needed)}
         if any("/" in text or "\\" in text for each in found for text in (each.a, each.b)):
             for paths in ("roots", "all"):
                 if paths != self._reader.match.paths:
@@ -207,10 +204,22 @@ class _Trial:
         assert a is not None
         assert b is not None
         most = self._reader.match.tail_n or max(len(a.messages), len(b.messages))
-        if most < 2 or not self.matches(tail_n=1):
-            return 0
-        low, high = 1, most
+        alike = takewhile(
+            lambda pair: pair[0] == pair[1], zip(a.messages[::-1], b.messages[::-1], strict=False)
+        )
+        # Nearly always as many match as are equal as they stand: two trials instead of a search.
+        low = min(max(1, sum(1 for _ in alike)), most - 1)
+        if low < 1 or not self.matches(tail_n=low):
+            low = 1 if low > 1 and self.matches(tail_n=1) else 0
+        high = low + 1
+        if not low or high >= most or not self.matches(tail_n=high):
+            return low
+        low, high = high, most
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self.matches(tail_n=middle) else (low, middle)
         return low
+
+
+def _without(names: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in others)

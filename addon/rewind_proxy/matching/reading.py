@@ -106,7 +106,9 @@ class RequestReader:
 
     def under(self, match: MatchSettings) -> RequestReader:
         """A reader that differs in its match settings alone."""
-        return RequestReader(self.hosts, self.redactor, match, self._max_body)
+        reader = RequestReader(self.hosts, self.redactor, match, self._max_body)
+        reader._normaliser = self._normaliser.under(match)
+        return reader
 
     def again(self, reading: Reading) -> Reading:
         """What another reader read, live or stored, under the match settings of this one."""

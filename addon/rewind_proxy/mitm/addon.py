@@ -360,7 +360,7 @@ class Rewind:
 
     def answers_itself(self, server: connection.Server) -> bool:
         """Whether a connection leads to an answer of our own, and nowhere else."""
-        return self._pacing.owns(server)
+        return self._pacing.owns(server) or self._sockets.owns(server)
 
     def refuses_unknown(self, name: str) -> bool:
         """Whether an unknown host is to be kept out; it is reported then."""

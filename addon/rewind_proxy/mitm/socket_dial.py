@@ -22,7 +22,7 @@ from wsproto import events
 from wsproto.extensions import PerMessageDeflate
 from wsproto.utilities import RemoteProtocolError
 
-from rewind_proxy.engine import Header
+from rewind_proxy.decisions import Header
 from rewind_proxy.mitm.socket_peer import Peer
 
 TIMEOUT = 60

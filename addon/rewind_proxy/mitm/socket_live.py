@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rewind_proxy.canonical.model import JsonObject, Mode
-from rewind_proxy.engine import Forward, Header, Serve
+from rewind_proxy.decisions import Forward, Header, Serve
 from rewind_proxy.matching.reading import RawRequest
 from rewind_proxy.mitm.runtime import Runtime
 from rewind_proxy.mitm.socket_dial import OWN_HEADERS, Provider
 from rewind_proxy.recording import MAX_ANSWER, Captured, passed_step
 from rewind_proxy.settings import Settings
 from rewind_proxy.wire import Host, sockets
+from rewind_proxy.wire.socket_answers import AnswerEvents, event_of, is_terminal, sse_of
+
+logger = logging.getLogger(__name__)
 
 _STREAM: Header = ("content-type", "text/event-stream")
 
@@ -62,8 +67,19 @@ class LiveTurn:
     started: float
     runtime: Runtime
     chunks: list[tuple[bytes, int]] = field(default_factory=list)
-    answer: sockets.AnswerEvents = field(default_factory=sockets.AnswerEvents)
+    answer: AnswerEvents = field(default_factory=AnswerEvents)
     size: int = 0
+    frames: int = 0
+
+    async def passes(self) -> bool:
+        """Whether the next frame comes through, and when (`rewind_fault`)."""
+        fault = self.forward.fault if self.forward else None
+        if fault is None:
+            return True
+        if not self.frames:
+            await asyncio.sleep(fault.stall)
+        self.frames += 1
+        return fault.cut_after is None or self.frames <= fault.cut_after
 
     def add(self, frame: str, event: JsonObject | None) -> None:
         """Keep a frame of the answer, unless the answer is too long to be recorded."""
@@ -72,7 +88,7 @@ class LiveTurn:
         if self.size > MAX_ANSWER:
             self.chunks.clear()
         else:
-            self.chunks.append((sockets.sse_of(frame), self.elapsed))
+            self.chunks.append((sse_of(frame), self.elapsed))
 
     @property
     def elapsed(self) -> int:
@@ -94,3 +110,57 @@ class LiveTurn:
             self.runtime.note(step)
         else:
             self.runtime.keep(forward, Captured(200, (_STREAM,), tuple(self.chunks), time.time()))
+
+
+class Live:
+    """What the provider answers on one socket: one turn at a time, each recorded with its last frame."""
+
+    def __init__(self, chain: sockets.Chain) -> None:
+        self._chain = chain
+        self.turn: LiveTurn | None = None
+        """The one under way."""
+        self.made: set[str] = set()
+        """Responses of the provider's: it knows what a frame goes on from."""
+        self._doubt = ""
+        self._failed_before = False
+        """Whether an error came: what follows may still be of the turn that it ended."""
+
+    def doubt(self, why: str) -> None:
+        """Nobody can tell any more which answer is whose: from now on nothing is recorded."""
+        self._doubt = self._doubt or why
+
+    async def passes(self) -> bool:
+        """Whether the next frame comes through, and when (`rewind_fault`)."""
+        return self.turn is None or await self.turn.passes()
+
+    def take(self, message: str | bytes) -> None:
+        """A message that the client has by now. No fault of ours here harms more than the recording."""
+        try:
+            self._take(message)
+        except Exception as error:
+            logger.error("rewind: failed on a frame of the provider's", exc_info=error)
+            self.doubt(f"Rewind failed ({type(error).__name__})")
+            self.end(self._doubt)
+
+    def _take(self, message: str | bytes) -> None:
+        turn = self.turn
+        if turn is None or isinstance(message, bytes):
+            return
+        event = event_of(message)
+        turn.add(message, event)
+        if not is_terminal(event):
+            return
+        self.turn = None
+        doubt = self._doubt or turn.answer.mixed(strict=self._failed_before)
+        self._failed_before |= turn.answer.failed
+        if turn.request is not None and not doubt:
+            identifier = self._chain.remember(turn.request, turn.answer)
+            if identifier is not None:
+                self.made.add(identifier)
+        turn.end(doubt)
+
+    def end(self, why: str) -> None:
+        """The turn under way will have no answer, or none that is recorded."""
+        turn, self.turn = self.turn, None
+        if turn is not None:
+            turn.end(why)

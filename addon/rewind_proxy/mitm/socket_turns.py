@@ -10,47 +10,62 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 
 from rewind_proxy.canonical.model import Mode
-from rewind_proxy.engine import NO_RECORDING, Forward, Refuse, Replay, Serve, Step, refuse_failed
+from rewind_proxy.decisions import Fail, Forward, Refuse, Replay, Serve, Step
+from rewind_proxy.engine import NO_RECORDING, refuse_failed
 from rewind_proxy.errors import RewindError
 from rewind_proxy.mitm.runtime import Runtime
 from rewind_proxy.mitm.socket_dial import Declined, Opened, dial
-from rewind_proxy.mitm.socket_live import LiveTurn, Opening, Owner
+from rewind_proxy.mitm.socket_live import Live, LiveTurn, Opening, Owner
 from rewind_proxy.mitm.socket_peer import ABNORMAL, Closed, Message, Peer
-from rewind_proxy.pace import cues
-from rewind_proxy.recording import refused_step, replayed_step
+from rewind_proxy.mitm.socket_play import AT_ONCE, play, play_error
+from rewind_proxy.pace import cues, faulted
+from rewind_proxy.recording import faulted_step, refused_step, replayed_step
 from rewind_proxy.wire import sockets
+from rewind_proxy.wire.socket_answers import (
+    AnswerEvents,
+    error_frame,
+    refusal_frame,
+    warm_up_answer,
+)
 
 logger = logging.getLogger(__name__)
 
-_UNSUPPORTED, _RESTART, _GOING_AWAY = 1003, 1012, 1001
-"""Close codes: binary in replay, the mode was changed, the proxy ends."""
+_GOING_AWAY, _UNSUPPORTED, _POLICY, _RESTART = 1001, 1003, 1008, 1012
+"""Close codes: the proxy ends, binary in replay, too many turns at once, ask for a new socket."""
+NO_SOCKETS = frozenset({404, 405, 426, 501})
+"""How a server answers that has no WebSocket at that path, or none at all."""
+_MOST_WAITING = 64
+_REPLAY_SET = "rewind: replay mode was set"
 
 
 class SocketTurns:
     """The life of one socket, from its acceptance on."""
 
-    def __init__(self, client: Peer, opening: Opening, owner: Owner, upstream: Peer | None) -> None:
+    def __init__(
+        self,
+        client: Peer,
+        opening: Opening,
+        owner: Owner,
+        upstream: Peer | None,
+        without: set[tuple[str, int]],
+    ) -> None:
+        """`without` gets the provider's address when that turns out to have no sockets."""
         self._client = client
         self._opening = opening
         self._owner = owner
+        self._without = without
         self._chain = sockets.Chain()
         self._inbox: asyncio.Queue[tuple[Peer, Message] | None] = asyncio.Queue(64)
         """Who said what; None when a replayed answer has ended."""
         self._pumps: list[asyncio.Task[None]] = []
         self._upstream: Peer | None = None
-        self._made_by_provider: set[str] = set()
-        """Responses of the provider's socket: it knows what frames go on from."""
-        self._live: LiveTurn | None = None
-        self._replaying: asyncio.Task[None] | None = None
+        self._live = Live(self._chain)
+        self._playing: asyncio.Task[None] | None = None
         self._waiting: deque[str] = deque()
         """Frames that ask for a response while one is under way."""
-        self._doubt = ""
-        """Why nobody can tell any more which answer is whose: from then on nothing is recorded."""
-        self._failed_before = False
-        """Whether an error came: what follows may still be of the turn that it ended."""
         self._listen(client)
         if upstream is not None:
             self._open(upstream)
@@ -58,7 +73,7 @@ class SocketTurns:
     @property
     def _busy(self) -> bool:
         """Whether a turn is under way."""
-        return self._live is not None or self._replaying is not None
+        return self._live.turn is not None or self._playing is not None
 
     def _offline(self) -> bool:
         """Whether nothing may go to the provider now: the mode can change while a socket is open."""
@@ -72,15 +87,15 @@ class SocketTurns:
             while await self._next():
                 pass
         finally:
-            for task in filter(None, (*self._pumps, self._replaying)):
+            for task in filter(None, (*self._pumps, self._playing)):
                 task.cancel()
-            self._end_turn("the socket was closed")
+            self._live.end("the socket was closed")
             for peer in filter(None, (self._upstream, self._client)):
                 peer.abort()
 
     def end(self, why: str) -> None:
         """The store is about to be closed: what is under way is not recorded."""
-        self._end_turn(why)
+        self._live.end(why)
 
     def _listen(self, peer: Peer) -> None:
         self._pumps.append(asyncio.get_running_loop().create_task(self._pump(peer)))
@@ -103,7 +118,7 @@ class SocketTurns:
         """Handle one message; whether there will be more."""
         arrived = await self._inbox.get()
         if arrived is None:
-            self._replaying = None
+            self._playing = None
             await self._go_on()
             return True
         peer, message = arrived
@@ -111,8 +126,8 @@ class SocketTurns:
             # The mode was changed while the socket was open: the provider hears no more of it.
             self._upstream.abort()
             self._upstream = None
-            self._end_turn("replay mode was set")
-            await self._client.close(_RESTART, "rewind: replay mode was set")
+            self._live.end(_REPLAY_SET)
+            await self._client.close(_RESTART, _REPLAY_SET)
             return False
         if isinstance(message, Closed):
             await self._closed(peer, message)
@@ -125,42 +140,23 @@ class SocketTurns:
     async def _closed(self, peer: Peer, closed: Closed) -> None:
         """One side closed: the turn under way is not recorded, and the other side is closed alike."""
         side = "client" if peer is self._client else "provider"
-        self._end_turn(f"the {side} closed the socket ({closed.code})")
+        self._live.end(f"the {side} closed the socket ({closed.code})")
         for other in filter(None, (self._client, self._upstream)):
             if other is not peer:
                 await other.close(closed.code, closed.reason)
 
     async def _from_provider(self, message: str | bytes) -> None:
+        if not await self._live.passes():
+            self._live.end("a fault on purpose")
+            self._client.abort()
+            return
         await self._client.send(message)
-        try:
-            self._keep(message)
-        except Exception as error:  # the client has its frame; the recording is lost
-            logger.error("rewind: failed on a frame of the provider's", exc_info=error)
-            self._doubt = f"Rewind failed ({type(error).__name__})"
-            self._end_turn(self._doubt)
+        self._live.take(message)
         await self._go_on()
 
     async def _go_on(self) -> None:
         while self._waiting and not self._busy:
             await self._read(self._waiting.popleft())
-
-    def _keep(self, message: str | bytes) -> None:
-        """Keep a frame of the answer under way; record the answer with its last."""
-        live = self._live
-        if live is None or isinstance(message, bytes):
-            return
-        event = sockets.event_of(message)
-        live.add(message, event)
-        if not sockets.is_terminal(event):
-            return
-        self._live = None
-        doubt = self._doubt or live.answer.mixed(strict=self._failed_before)
-        self._failed_before |= live.answer.failed
-        if live.request is not None and not doubt:
-            identifier = self._chain.remember(live.request, live.answer)
-            if identifier is not None:
-                self._made_by_provider.add(identifier)
-        live.end(doubt)
 
     async def _from_client(self, message: str | bytes) -> bool:
         if isinstance(message, str):
@@ -176,7 +172,9 @@ class SocketTurns:
     async def _read(self, text: str) -> None:
         frame = sockets.read_frame(text)
         if isinstance(frame, sockets.Create):
-            if self._busy:
+            if len(self._waiting) == _MOST_WAITING:
+                await self._client.close(_POLICY, "rewind: too many turns at once")
+            elif self._busy:
                 self._waiting.append(text)
             else:
                 await self._create(text, frame)
@@ -194,7 +192,7 @@ class SocketTurns:
 
     async def _refuse_frame(self, text: str) -> None:
         logger.warning("rewind: refused a frame of a socket: %s", text)
-        await self._client.send(sockets.refusal_frame(f"{NO_RECORDING}. {text}"))
+        await self._client.send(refusal_frame(f"{NO_RECORDING}. {text}"))
 
     # -- turns ---------------------------------------------------------------------------------------------
 
@@ -219,6 +217,8 @@ class SocketTurns:
             match decision:
                 case Replay():
                     await self._replay(decision, request, runtime, started)
+                case Fail():
+                    await self._fail(decision, request, runtime, started)
                 case Refuse():
                     await self._refuse(decision, runtime)
                 case Forward():
@@ -235,43 +235,44 @@ class SocketTurns:
         """
         if mode in ("record", "passthrough"):
             await self._send_live(text, request, LiveTurn(None, request, time.monotonic(), runtime))
-            return
-        await self._play(sockets.warm_up_answer(), ((0.0, None),), request)
+        else:
+            await self._play(request, play(self._client, warm_up_answer(), AT_ONCE), 0.0)
 
     async def _replay(
         self, replay: Replay, request: sockets.FullRequest, runtime: Runtime, started: float
     ) -> None:
-        answer, body = replay.cassette.answer, replay.answer.body
-        last = 0.0
-        if 200 <= answer.status < 300:
-            schedule = cues(replay.answer.chunks, len(body), runtime.settings.pace)
-            last = schedule[-1][0]
-            playing = self._play(body, schedule, request)
-            if last:
-                self._replaying = asyncio.get_running_loop().create_task(self._play_on(playing))
-            else:
-                await playing
+        status, body = replay.cassette.answer.status, replay.answer.body
+        due = cues(replay.answer.chunks, len(body), runtime.settings.pace)
+        if replay.fault is not None:
+            due = faulted(due, body, replay.fault, streamed=True)
+        last = due[-1][0]
+        if 200 <= status < 300:
+            playing = play(self._client, body, due)
         else:
-            await self._client.send(sockets.error_frame(answer.status, body, answer.headers))
+            playing = play_error(self._client, error_frame(status, body, replay.headers), last)
+        await self._play(request, playing, last)
         runtime.note(replayed_step(replay, round((time.monotonic() - started + last) * 1000)))
 
-    async def _play(
-        self, body: bytes, schedule: Sequence[tuple[float, int | None]], request: sockets.FullRequest
-    ) -> None:
-        """Send a stream as frames, each part of it in its time, and remember what it adds to the request."""
-        answer, player, begun, place = sockets.AnswerEvents(), sockets.Player(), time.monotonic(), 0
-        for at, end in schedule:
-            if at:
-                await asyncio.sleep(max(0.0, begun + at - time.monotonic()))
-            for frame in player.frames(body[place:end], last=end in (None, len(body))):
-                await self._client.send(frame)
-                answer.add(sockets.event_of(frame))
-            place = end or 0
-        self._chain.remember(request, answer)
+    async def _fail(self, fail: Fail, request: sockets.FullRequest, runtime: Runtime, started: float) -> None:
+        last = fail.fault.stall
+        playing = play_error(self._client, error_frame(fail.status, fail.body, fail.headers), last)
+        await self._play(request, playing, last)
+        runtime.note(faulted_step(fail, round((time.monotonic() - started + last) * 1000)))
 
-    async def _play_on(self, playing: Coroutine[object, object, None]) -> None:
+    async def _play(
+        self, request: sockets.FullRequest, playing: Coroutine[object, object, AnswerEvents], last: float
+    ) -> None:
+        """Give an answer of ours: at once, or beside what else arrives until its `last` second."""
+        if last <= 0:
+            self._chain.remember(request, await playing)
+        else:
+            self._playing = asyncio.get_running_loop().create_task(self._play_on(request, playing))
+
+    async def _play_on(
+        self, request: sockets.FullRequest, playing: Coroutine[object, object, AnswerEvents]
+    ) -> None:
         try:
-            await playing
+            self._chain.remember(request, await playing)
         except Exception as error:
             logger.error("rewind: failed on a paced answer", exc_info=error)
         await self._inbox.put(None)
@@ -281,7 +282,7 @@ class SocketTurns:
         noted = refused_step(refuse, ("POST", upgrade.host, "") if refuse.reading is None else ("", "", ""))
         runtime.note(noted)
         logger.warning("rewind: refused a turn on %s%s: %s", noted.host, noted.path, refuse.miss.text())
-        await self._client.send(sockets.error_frame(refuse.status, refuse.body, refuse.headers))
+        await self._client.send(error_frame(refuse.status, refuse.body))
 
     async def _forward(
         self, text: str, request: sockets.FullRequest, forward: Forward, runtime: Runtime
@@ -298,16 +299,16 @@ class SocketTurns:
 
         The provider knows its own responses, and of those that nobody here knows it will say so itself.
         """
-        if request.previous is not None and request.known and request.previous not in self._made_by_provider:
+        if request.previous is not None and request.known and request.previous not in self._live.made:
             text = request.frame()
-        self._live = live
+        self._live.turn = live
         await self._relay(text)
 
     async def _failed(
         self, text: str, runtime: Runtime, step: Step | None, mode: Mode, error: Exception
     ) -> None:
         logger.error("rewind: failed on a turn of a socket to %s", self._opening.upgrade.host, exc_info=error)
-        if self._live is not None:
+        if self._live.turn is not None:
             return  # it is on its way; only what follows failed
         if mode == "replay":
             if step is None:
@@ -317,21 +318,19 @@ class SocketTurns:
             return
         if step is not None:
             forward = Forward(None, step, "model", record=False, headers=())
-            self._live = LiveTurn(forward, None, time.monotonic(), runtime)
+            self._live.turn = LiveTurn(forward, None, time.monotonic(), runtime)
         await self._relay(text)
 
     # -- the provider --------------------------------------------------------------------------------------
 
     async def _relay_unread(self, message: str | bytes, doubt: str) -> None:
         """Relay what may or may not have an answer of its own."""
-        self._doubt = self._doubt or f"{doubt} on this socket before"
+        self._live.doubt(f"{doubt} on this socket before")
         await self._relay(message)
 
     async def _relay(self, message: str | bytes) -> None:
         """Send a message to the provider, whose socket is opened when it is first needed."""
-        if self._offline():
-            raise RewindError("no live call in replay mode")
-        if self._upstream is None:
+        if self._upstream is None and not self._offline():
             answer = await dial(self._opening.provider)
             match answer:
                 case Declined():
@@ -339,21 +338,22 @@ class SocketTurns:
                     return
                 case Opened():
                     self._open(answer.peer)
-            if self._offline():
-                raise RewindError("no live call in replay mode")
-        assert self._upstream is not None
-        await self._upstream.send(message)
+        # The mode may have changed while the provider's socket was opened.
+        if self._upstream is None or self._offline():
+            await self._client.close(_RESTART, _REPLAY_SET)
+        else:
+            await self._upstream.send(message)
 
     async def _declined(self, answer: Declined) -> None:
-        """The provider opens no socket: the client gets the answer as the error of its turn."""
-        logger.warning("rewind: the provider answered %d to a WebSocket", answer.status)
-        live, self._live = self._live, None
-        if live is not None:
-            live.end(f"the provider answered {answer.status} to the WebSocket")
-        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
-        await self._client.send(sockets.error_frame(answer.status, answer.body, headers))
+        """The provider opens no socket: the client gets the answer as the error of its turn.
 
-    def _end_turn(self, why: str) -> None:
-        live, self._live = self._live, None
-        if live is not None:
-            live.end(why)
+        Where it has none at all the client asks anew, and is sent to POST then.
+        """
+        logger.warning("rewind: the provider answered %d to a WebSocket", answer.status)
+        self._live.end(f"the provider answered {answer.status} to the WebSocket")
+        if answer.status in NO_SOCKETS:
+            self._without.add(self._opening.provider.address)
+            await self._client.close(_RESTART, "rewind: the provider has no WebSockets")
+            return
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
+        await self._client.send(error_frame(answer.status, answer.body, headers))

@@ -12,7 +12,6 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -21,7 +20,9 @@ from mitmproxy import connection, http
 from wsproto import events
 from wsproto.utilities import RemoteProtocolError
 
-from rewind_proxy.engine import Forward, Header, Serve
+from rewind_proxy.canonical.jcs import dumps
+from rewind_proxy.decisions import Forward, Header, Serve
+from rewind_proxy.engine import SOCKET_STATUS
 from rewind_proxy.matching.reading import RawRequest
 from rewind_proxy.mitm import traffic
 from rewind_proxy.mitm.socket_dial import OWN_HEADERS, Declined, Opened, Provider, dial
@@ -29,14 +30,18 @@ from rewind_proxy.mitm.socket_live import Opening, Owner
 from rewind_proxy.mitm.socket_peer import Peer
 from rewind_proxy.mitm.socket_turns import SocketTurns
 from rewind_proxy.recording import passed_step
-from rewind_proxy.wire import Host
+from rewind_proxy.wire import ADAPTERS, Host
 
 logger = logging.getLogger(__name__)
 
 TOKEN_HEADER = "x-rewind-socket"  # noqa: S105  # its name
 _LOOPBACK = "127.0.0.1"
 _MAX_HEAD = 1 << 17
+_ASKS_WITHIN = 10.0
+"""Seconds that a connection has to ask: another process may have found the port."""
 _SERVED = "its turns are steps of their own"
+_JSON: tuple[Header, ...] = (("content-type", "application/json"),)
+_NO_SOCKETS = dumps(ADAPTERS["responses"].error(SOCKET_STATUS, "rewind: the provider has no WebSockets."))
 
 
 @dataclass(slots=True)
@@ -60,8 +65,11 @@ class Sockets:
         self._awaited: dict[str, Opening] = {}
         """By token."""
         self._port = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._starting: asyncio.Task[None] | None = None
+        self._server: asyncio.Server | None = None
         self._open: set[SocketTurns] = set()
+        self._without: set[tuple[str, int]] = set()
+        """Providers that have no sockets: their clients are sent to POST at once."""
 
     # -- the flow ------------------------------------------------------------------------------------------
 
@@ -73,6 +81,10 @@ class Sockets:
         upstream = self._owner.settings.upstream if self._owner.settings else {}
         provider = _provider(flow, upgrade, upstream.get(host.name) or upstream.get(flow.request.host) or "")
         opening = Opening(serve, upgrade, host, session, replay_only, provider)
+        if provider.address in self._without and opening.mode(self._owner) != "replay":
+            traffic.answer(flow, SOCKET_STATUS, _JSON, _NO_SOCKETS)
+            self._note(opening, SOCKET_STATUS, "the provider has no WebSockets")
+            return
         self._listen()
         token = secrets.token_hex(16)
         self._awaited[token] = opening
@@ -103,6 +115,10 @@ class Sockets:
         request, address = flow.request.data, led.address
         request.scheme, request.host, request.port = address.scheme.encode(), address.host, address.port
 
+    def owns(self, server: connection.Server) -> bool:
+        """Whether a connection leads to our origin, and by no other way."""
+        return self._port != 0 and server.via is None and server.address == (_LOOPBACK, self._port)
+
     def end(self, why: str) -> None:
         """The store is about to be closed: turns under way are not recorded."""
         for turns in self._open:
@@ -116,21 +132,20 @@ class Sockets:
             return
         listener = socket.create_server((_LOOPBACK, 0), backlog=128)
         self._port = listener.getsockname()[1]
-        self._spawn(self._accept(listener))
+        self._starting = asyncio.get_running_loop().create_task(self._accept(listener))
 
     async def _accept(self, listener: socket.socket) -> None:
-        async with await asyncio.start_server(self._connected, sock=listener) as server:
-            await server.serve_forever()
+        self._server = await asyncio.start_server(self._connected, sock=listener)
 
-    def _spawn(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def done(self) -> None:
+        """Accept no more. Sockets that are open end with the proxy."""
+        if self._server is not None:
+            self._server.close()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._serve(reader, writer)
-        except (OSError, RemoteProtocolError) as error:
+        except (OSError, TimeoutError, RemoteProtocolError) as error:
             logger.info("rewind: a socket broke: %s", type(error).__name__)
         except Exception as error:
             logger.error("rewind: failed on a socket", exc_info=error)
@@ -139,7 +154,8 @@ class Sockets:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         accepted = wsproto.WSConnection(wsproto.ConnectionType.SERVER)
-        request = await _request(reader, accepted)
+        async with asyncio.timeout(_ASKS_WITHIN):
+            request = await _request(reader, accepted)
         headers = {name: value.decode("latin-1") for name, value in request.extra_headers}
         opening = self._awaited.pop(headers.get(TOKEN_HEADER.encode(), ""), None)
         if opening is None:
@@ -158,7 +174,11 @@ class Sockets:
         await writer.drain()
         self._note(opening, 101, _SERVED)
         turns = SocketTurns(
-            Peer(reader, writer, accepted), opening, self._owner, upstream.peer if upstream else None
+            Peer(reader, writer, accepted),
+            opening,
+            self._owner,
+            upstream.peer if upstream else None,
+            self._without,
         )
         self._open.add(turns)
         try:

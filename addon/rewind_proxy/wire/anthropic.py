@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from urllib.parse import unquote
 
-from rewind_proxy.canonical.item import Item, of_item
+from rewind_proxy.canonical.item import as_item, of_item
 from rewind_proxy.canonical.model import (
     CanonicalRequest,
     Ending,
@@ -171,7 +171,7 @@ def _media(block: JsonObject, kind: JsonValue) -> JsonObject | None:
 
 
 def _known_tool(tool: JsonValue) -> JsonObject:
-    return Item(_tool(tool))
+    return as_item(_tool(tool))
 
 
 def _tool(tool: JsonValue) -> JsonObject:

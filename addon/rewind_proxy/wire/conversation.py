@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rewind_proxy.canonical.item import Item, of_item
+from rewind_proxy.canonical.item import Item, as_item, of_item
 from rewind_proxy.canonical.jcs import parse
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Role
 from rewind_proxy.errors import OpaqueBodyError
@@ -40,9 +40,7 @@ class Conversation:
 
     def messages(self) -> tuple[Message, ...]:
         """The canonical messages."""
-        if any(
-            "name" in part and part["type"] == "tool_result" for _, parts in self.turns for part in parts
-        ):
+        if any("name" in part and part["type"] == "tool_result" for _, parts in self.turns for part in parts):
             self._drop_known_names()
         return tuple([Message(role, tuple(parts)) for role, parts in self.turns])
 
@@ -64,7 +62,7 @@ def _turns_of(
     alone = Conversation()
     read(alone, item)
     kept = isinstance(item, Item)
-    return tuple((role, tuple(map(Item, parts) if kept else parts)) for role, parts in alone.turns)
+    return tuple((role, tuple(map(as_item, parts) if kept else parts)) for role, parts in alone.turns)
 
 
 def part_id(part: JsonObject) -> str:

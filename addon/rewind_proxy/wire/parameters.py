@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rewind_proxy.canonical.item import Item, of_item
+from rewind_proxy.canonical.item import as_item, of_item
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 
 
@@ -69,7 +69,7 @@ def string_list(value: JsonValue) -> JsonValue:
 
 def known_tool(tool: JsonValue) -> JsonObject:
     """`openai_tool`, which an item keeps."""
-    return of_item(tool, openai_tool, lambda sent: Item(openai_tool(sent)))
+    return of_item(tool, openai_tool, lambda sent: as_item(openai_tool(sent)))
 
 
 def openai_tool(tool: JsonValue) -> JsonObject:

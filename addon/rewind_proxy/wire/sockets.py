@@ -1,37 +1,28 @@
-"""The Responses API over a WebSocket: frames and the requests and answers that POST would have had.
+"""The Responses API over a WebSocket: a client's frames, and the requests that POST would have had.
 
 A client sends `response.create` frames. One with a `previous_response_id` holds only what is new since that
-response: the full request is the input that led to it, what it put out, and the frame's own input. The
-provider answers with the events of the stream, one text frame each, without the lines of SSE (OpenAI's guide
-to the WebSocket mode; what Codex sends is in CLIENTS.md). Pure: bytes and frames in, bytes and frames out.
+response: the full request is the input that led to it, what it put out, and the frame's own input (OpenAI's
+guide to the WebSocket mode). Codex opens with a warm-up, and sends increments from its first turn on.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
-import secrets
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias, cast
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.errors import OpaqueBodyError
-from rewind_proxy.wire import answers, sse
+from rewind_proxy.wire.socket_answers import AnswerEvents
 
 CREATE = "response.create"
 UNANSWERED = frozenset({"response.cancel", "response.processed"})
 """Frames of a client that no event answers."""
-TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
-"""The events that end a turn."""
-_SUCCESS = frozenset({"response.completed", "response.incomplete"})
 _OF_THE_SOCKET = frozenset({"type", "previous_response_id", "generate"})
 _REMEMBERED = 32
 """Responses of one socket that a frame may go on from: a client goes on from its last, or shortly before."""
-_TYPE = re.compile(r"[A-Za-z0-9_.\-]+")
-_NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
 # -- what a client sends -----------------------------------------------------------------------------------
@@ -175,136 +166,3 @@ def _items(given: JsonValue) -> list[JsonValue]:
     if isinstance(given, list):
         return given
     return [] if given is None else [{"type": "message", "role": "user", "content": given}]
-
-
-# -- answers -----------------------------------------------------------------------------------------------
-
-
-class AnswerEvents:
-    """What the events of one answer say of it as a whole."""
-
-    def __init__(self) -> None:
-        self._begun: JsonValue = None
-        self._begun_first = True
-        self._done: list[JsonValue] = []
-        self._last: JsonObject = {}
-
-    def add(self, event: JsonObject | None) -> None:
-        """Take the next event."""
-        if event is None:
-            return
-        kind = event.get("type")
-        if kind == "response.created":
-            self._begun = _id_of(event)
-        elif kind == "response.output_item.done":
-            self._done.append(event.get("item"))
-            self._begun_first &= self._begun is not None
-        if kind in TERMINAL:
-            self._last = event
-
-    @property
-    def identifier(self) -> str | None:
-        """The id of a response that succeeded."""
-        return answers.string(_id_of(self._last)) if self._last.get("type") in _SUCCESS else None
-
-    @property
-    def output(self) -> list[JsonValue]:
-        """Its output items, in the order they were done."""
-        response = self._last.get("response")
-        whole = response.get("output") if isinstance(response, dict) else None
-        return self._done or (whole if isinstance(whole, list) else [])
-
-    @property
-    def failed(self) -> bool:
-        """Whether it ended in an `error`, which may be of another frame than the one that asked."""
-        return self._last.get("type") == "error"
-
-    def mixed(self, *, strict: bool) -> str:
-        """Why these may be events of two answers; empty when they are of one.
-
-        `strict`: the answer must show its own beginning, since what is left of another may stand before it.
-        """
-        if self.failed or (self._begun is None and not strict):
-            return ""
-        same = self._begun is not None and self._begun_first and self._begun == _id_of(self._last)
-        return "" if same else "its frames may be those of two answers"
-
-
-def _id_of(event: JsonObject) -> JsonValue:
-    response = event.get("response")
-    return response.get("id") if isinstance(response, dict) else None
-
-
-def event_of(frame: str) -> JsonObject | None:
-    """The event that a provider's frame is; None when it is no JSON object."""
-    return answers.load_object(frame)
-
-
-def is_terminal(event: JsonObject | None) -> bool:
-    """Whether an event ends its turn."""
-    return event is not None and event.get("type") in TERMINAL
-
-
-def sse_of(frame: str) -> bytes:
-    """A provider's frame as the event of a stream that POST would have had."""
-    event = event_of(frame)
-    kind = event.get("type") if event else None
-    named = f"event: {kind}\n" if isinstance(kind, str) and _TYPE.fullmatch(kind) else ""
-    # JSON has line ends between tokens only; SSE has a `data:` line for each (WHATWG HTML §9.2.6).
-    data = "".join(f"data: {line}\n" for line in _NEWLINE.split(frame))
-    return f"{named}{data}\n".encode("utf-8", "surrogatepass")
-
-
-class Player:
-    """Turns a recorded stream, given in pieces cut anywhere, into the frames of a socket.
-
-    A frame is an event, with its `type` in the JSON; the `[DONE]` of gateways is none.
-    """
-
-    def __init__(self) -> None:
-        self._parser = sse.Parser()
-
-    def frames(self, piece: bytes, *, last: bool) -> list[str]:
-        """The frames that a piece completes; the `last` one ends an event that no blank line has ended."""
-        found = self._parser.feed(piece)
-        if last and (pending := self._parser.pending()) is not None:
-            found.append(pending)
-        return [frame for event in found if (frame := _frame(event)) is not None]
-
-
-def _frame(event: sse.Event) -> str | None:
-    value = answers.load_object(event.data)
-    if value is None:
-        return None
-    if "type" in value:
-        return event.data
-    return json.dumps({"type": event.name, **value}, separators=(",", ":"))
-
-
-def warm_up_answer() -> bytes:
-    """The answer to a warm-up, as a stream: a response that puts nothing out, under an id of its own."""
-    identifier = f"resp_{secrets.token_hex(16)}"
-    begun: JsonObject = {"id": identifier, "object": "response", "status": "in_progress", "output": []}
-    ended: JsonObject = {**begun, "status": "completed", "usage": None}
-    events: tuple[JsonObject, ...] = (
-        {"type": "response.created", "sequence_number": 0, "response": begun},
-        {"type": "response.completed", "sequence_number": 1, "response": ended},
-    )
-    return b"".join(sse_of(json.dumps(event, separators=(",", ":"))) for event in events)
-
-
-def refusal_frame(message: str) -> str:
-    """The event of an error that no request can be named for."""
-    return error_frame(400, json.dumps(answers.openai_error(message)).encode())
-
-
-def error_frame(status: int, body: bytes, headers: Iterable[tuple[str, str]] = ()) -> str:
-    """The event of an error that POST would have answered with this status, body and headers."""
-    answer = answers.load_object(body) or {}
-    error = answer.get("error")
-    if not isinstance(error, dict):
-        said = error if isinstance(error, str) else body.decode("utf-8", "replace")[:500]
-        error = {"type": "invalid_request_error", "message": said, "param": None, "code": None}
-    kept: JsonObject = dict(headers)
-    event: JsonObject = {"type": "error", "status": status, "error": error, "headers": kept}
-    return json.dumps(event, separators=(",", ":"))

@@ -451,7 +451,13 @@ def test_what_only_this_wire_says_is_kept_on_it_and_named_on_others() -> None:
     assert read("sse", made.body).choices[0].own == {"finish_reason": "model_length"}
     elsewhere = convert(body, "chat_completions", "whole", Asked("gemini", "whole"))
     assert elsewhere is not None
-    assert elsewhere.notes == ("system_fingerprint", "service_tier", "citations", "usage", "finish_reason")
+    assert elsewhere.notes == (
+        "system_fingerprint",
+        "service_tier",
+        "citations",
+        "usage details",
+        "finish details",
+    )
 
 
 def test_padding_of_a_stream_is_no_part_of_the_answer() -> None:
@@ -571,6 +577,25 @@ def test_citations_move_with_their_text() -> None:
         for one in message["annotations"]
     ]
     assert [message["content"][start:end] for start, end in places] == ["Two. ", "Two"]
+
+
+def test_calls_of_an_unknown_type_are_all_kept() -> None:
+    """Each is there in both forms of this wire, after those that are known, and named elsewhere."""
+    unknown: list[JsonValue] = [{"id": f"u{n}", "type": "new_kind", "new": {"n": n}} for n in (1, 2)]
+    known: JsonObject = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    body = whole({"content": None, "tool_calls": [known, *unknown]}, "tool_calls")
+    for asked in (WHOLE, STREAM):
+        made = convert(body, "chat_completions", "whole", asked)
+        assert made is not None
+        back = rendered(made.body, asked.form, WHOLE)
+        message = answers.objects(back["choices"])[0]["message"]
+        assert isinstance(message, dict)
+        calls = answers.objects(message["tool_calls"])
+        assert [one["id"] for one in calls] == ["a", "u1", "u2"]
+        assert calls[1:] == unknown
+    elsewhere = convert(body, "chat_completions", "whole", Asked("gemini", "whole"))
+    assert elsewhere is not None
+    assert "tool_calls" in elsewhere.notes
 
 
 NO_SUCCESS: dict[str, tuple[Form, bytes]] = {

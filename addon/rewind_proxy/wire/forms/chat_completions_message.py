@@ -84,7 +84,8 @@ def _call(call: JsonObject) -> JsonObject:
         return with_rest(part, call, "index", "id", "type", "custom")
     function = call.get("function")
     if not isinstance(function, dict):
-        return {"type": "opaque", "wire": _WIRE, "value": {"tool_calls": [call]}}
+        sent: JsonObject = {name: value for name, value in call.items() if name != "index"}
+        return {"type": "opaque", "wire": _WIRE, "value": {"tool_calls": [sent]}}
     part = _made(call.get("id"), function.get("name"), function.get("arguments"))
     with_rest(part, function, "name", "arguments")
     return with_rest(part, call, "index", "id", "type", "function")
@@ -133,15 +134,26 @@ class Message:
             case _:
                 value = part.get("value")
                 if part.get("wire") == _WIRE and isinstance(value, dict):
-                    self._rest |= value
+                    self._keep(value)
                 else:
                     self._notes.opaque(part)
+
+    def _keep(self, value: JsonObject) -> None:
+        """Members of the message as they were; each call of an unknown type is a part of its own."""
+        for name, member in value.items():
+            known = self._rest.get(name)
+            if isinstance(known, list) and isinstance(member, list):
+                self._rest[name] = [*known, *member]
+            else:
+                self._rest[name] = member
 
     def _text(self, part: JsonObject) -> None:
         text = str(part["text"])
         self._notes.members("text", part, "text", "refusal", "citations")
         if part.get("refusal") is True:
             self._refusals.append(text)
+            if part.get("citations"):
+                self._notes.add("citations")
             return
         for citation in answers.objects(part.get("citations")):
             self._cite(citation, len(text))

@@ -25,6 +25,11 @@ _ECHOES = frozenset(
         "safety_identifier store temperature text tool_choice tools top_logprobs top_p truncation user"
     ).split()
 )
+# What is kept beside a neutral value that says most of it.
+_DETAILS = {
+    **dict.fromkeys(("usage", "usageMetadata"), "usage details"),
+    **dict.fromkeys(("finish_reason", "finishReason", "stop_reason"), "finish details"),
+}
 
 
 class Notes:
@@ -66,7 +71,7 @@ def note_own(answer: CanonicalAnswer, wire: Wire, notes: Notes) -> None:
     for own in (answer.own, *(choice.own for choice in answer.choices)):
         for name in own:
             if name not in _ECHOES:
-                notes.add(name)
+                notes.add(_DETAILS.get(name, name))
 
 
 def derived_id(prefix: str, *content: JsonValue) -> str:
