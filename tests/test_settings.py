@@ -509,10 +509,9 @@ class TestBadValues:
                 '[{"name": "b", "pattern": "x"}, {"name": "b", "pattern": "y"}]',
                 "taken by an earlier",
             ),
-            ("PACE", "recorded", "not in this version; choose instant"),
-            ("PACE", "0.5", "not in this version; choose instant"),
+            ("PACE", "0", "a number above 0"),
             ("SOCKET", "refuse", "fallback"),
-            ("FAULT", "turn=3:429", "not available in this version"),
+            ("FAULT", "turn=3:42", "write turn=3:429"),
             ("CASSETTES", "tapes", "not available in this version"),
         ],
     )

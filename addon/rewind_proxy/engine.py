@@ -213,11 +213,21 @@ def refuse_failed(step: Step, cls: EndpointClass, error: BaseException) -> Refus
     # Our own errors are sentences without secrets; a foreign one may quote the value it choked on.
     why = str(error) if isinstance(error, RewindError) else type(error).__name__
     miss = Miss(f"Rewind failed while it looked for one ({why}); its log has the traceback.")
-    text = refusal_text(miss)
-    # Readable by the clients of every wire: each looks for `error.message`.
-    body = dumps({"type": "error", "error": {"type": "invalid_request_error", "message": text}})
-    headers = (*_refusal_headers("failed"), ("x-rewind-step", step.id))
-    return Refuse(None, step, cls, "failed", REFUSED_STATUS, body, headers, miss)
+    return _refuse_unread(step, "failed", cls, miss)
+
+
+def refuse_mode(step: Step, asked: str) -> Refuse:
+    """The refusal of a request whose `x-rewind-mode` is none that a request may ask for."""
+    said = header_safe(asked, 40)
+    miss = Miss(f"x-rewind-mode says {said!r}; a request may ask for `replay` only, or leave it out.")
+    return _refuse_unread(step, "miss", "model", miss)
+
+
+def _refuse_unread(step: Step, tier: Tier, cls: EndpointClass, miss: Miss) -> Refuse:
+    """A refusal that every wire's clients can read: each looks for `error.message`."""
+    body = dumps({"type": "error", "error": {"type": "invalid_request_error", "message": refusal_text(miss)}})
+    headers = (*_refusal_headers(tier), ("x-rewind-step", step.id))
+    return Refuse(None, step, cls, tier, REFUSED_STATUS, body, headers, miss)
 
 
 def refusal_text(miss: Miss) -> str:

@@ -49,7 +49,7 @@ def work(place: Place, prompt: str, mode: str, socket: str, store: Path, provide
 @pytest.fixture(
     scope="module",
     params=[("record", "serve"), ("auto", "serve"), ("record", "fallback")],
-    ids=lambda param: "-".join(param),
+    ids="-".join,
 )
 def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recording:
     mode, socket = request.param
@@ -74,7 +74,7 @@ def test_a_session_with_a_tool_call_is_recorded(recording: Recording) -> None:
 
 @pytest.mark.parametrize("socket", ["serve", "fallback"])
 def test_it_replays_over_both_ways(recording: Recording, socket: str, tmp_path: Path) -> None:
-    """With the provider gone, elsewhere: the same words after the same number of turns; nothing is dialled."""
+    """With the provider gone, elsewhere: the same words after as many turns; nothing is dialled."""
     place = Place.make(tmp_path)
     run = work(place, PROMPT, "replay", socket, recording.store, recording.provider)
     assert run.finished.status == 0, run.finished.output

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from mitmproxy.flow import Flow
+from mitmproxy.http import HTTPFlow
 from mitmproxy.io import FlowReader
 
 from proxy import h2_client
@@ -235,6 +237,11 @@ def test_a_proxy_that_stops(recordings: Recordings, start: Start) -> None:
     assert "1 exact" in finished.output
 
 
+def is_call(flow: Flow) -> bool:
+    """Whether a saved flow is that of a call, not of a tunnel."""
+    return isinstance(flow, HTTPFlow) and flow.request.method == "POST"
+
+
 def test_the_flow_is_the_clients(recordings: Recordings, start: Start, tmp_path: Path) -> None:
     """What mitmproxy saves of a paced flow is what the client sent and got, and its provider's address."""
     file = tmp_path / "flows"
@@ -248,9 +255,11 @@ def test_the_flow_is_the_clients(recordings: Recordings, start: Start, tmp_path:
     ) as running:
         got = CHAT_SSE.once(running, prompt, headers={"authorization": "Bearer no-key-at-all"})
     with file.open("rb") as saved:
-        [flow] = [each for each in FlowReader(saved).stream() if each.request.method == "POST"]  # type: ignore[attr-defined]
+        [flow] = [each for each in FlowReader(saved).stream() if is_call(each)]
+    assert isinstance(flow, HTTPFlow)
+    assert flow.response is not None
     assert (flow.request.pretty_url, flow.request.host) == (f"https://{OPENAI}{CHAT_SSE.path}", OPENAI)
-    assert prompt.encode() in flow.request.content
+    assert prompt in (flow.request.text or "")
     assert flow.request.headers["authorization"] == "[REDACTED]"
     assert (flow.response.content, flow.comment.partition(" · ")[0]) == (got.body, "rewind: replayed")
     assert flow.server_conn.peername is None

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import socket as tcp
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from socket import create_connection
 from typing import Any
 
+import h2.config  # type: ignore[import-untyped]  # version 4.1 has no types
+import h2.connection  # type: ignore[import-untyped]
+import h2.events  # type: ignore[import-untyped]
 import pytest
 from wsproto import events
 
 from proxy.calls import OPENAI, RESPONSES, RESPONSES_SSE, new_prompt
 from proxy.conftest import CONTROL, Stage, Start, tell
 from proxy.looking import cassettes, recorded, steps_of, until
+from proxy.origins import CorporateProxy, Identity, Serve, _copy, origin
 from rewind_proxy.cli.provider import Exchange, FakeProvider
 from rewind_proxy.cli.provider.server import SocketExchange
-from support.client import Client
+from support.client import Client, tunnel
 from support.proxies import Proxy, proxy
 from support.websocket import Closed, Socket
 
@@ -628,3 +635,64 @@ def test_strangers_get_nothing_at_our_origin(serving: Proxy) -> None:
             b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         )
         assert stranger.recv(100) == b""
+
+
+# -- other ways --------------------------------------------------------------------------------------------
+
+
+def onward(provider: FakeProvider) -> Serve:
+    """Hands connections on to a provider."""
+
+    def serve(connection: tcp.socket) -> None:
+        with create_connection(("127.0.0.1", provider.port)) as plain:
+            back = threading.Thread(target=_copy, args=(plain, connection), daemon=True)
+            back.start()
+            _copy(connection, plain)
+            back.join()
+
+    return serve
+
+
+@pytest.mark.parametrize("trusted", [True, False], ids=["trusted", "untrusted"])
+def test_the_provider_is_asked_through_a_corporate_proxy(start: Start, tmp_path: Path, trusted: bool) -> None:
+    """With TLS, and only if its certificate is trusted, as mitmproxy's options say."""
+    identity = Identity.make(tmp_path / "company", OPENAI)
+    other = Identity.make(tmp_path / "other", OPENAI)
+    with (
+        FakeProvider() as provider,
+        origin(onward(provider), identity) as secured,
+        CorporateProxy({OPENAI: secured}).running() as corporate,
+    ):
+        ca = (identity if trusted else other).ca
+        options = ["--mode", f"upstream:http://127.0.0.1:{corporate.port}"]
+        options += ["--set", f"ssl_verify_upstream_trusted_ca={ca}", "--set", "upstream_auth=me:secret"]
+        with start(settings={"socket": "serve"}, options=options) as running:
+            with connect(running, new_prompt()) as socket:
+                got = socket.turn(create(new_prompt()))
+            assert running.sockets.outward() == []
+    [asked] = corporate.asked
+    assert asked.startswith(b"CONNECT api.openai.com:443 HTTP/1.1\r\n")
+    assert b"Proxy-Authorization: Basic bWU6c2VjcmV0\r\n" in asked
+    assert got[-1].get("status") == (None if trusted else 502)
+    assert len(provider.requests) == (2 if trusted else 0)
+
+
+def test_sockets_over_http2_end_at_once(serving: Proxy) -> None:
+    """mitmproxy does not offer them (RFC 8441), and a client that asks all the same does not hang."""
+    _, raw = tunnel(serving, OPENAI, 443)
+    context = serving.trust()
+    context.set_alpn_protocols(["h2"])
+    with raw, context.wrap_socket(raw, server_hostname=OPENAI) as connection:
+        client = h2.connection.H2Connection(h2.config.H2Configuration(validate_outbound_headers=False))
+        client.initiate_connection()
+        pseudo = {"method": "CONNECT", "protocol": "websocket", "scheme": "https", "authority": OPENAI}
+        fields = [(f":{name}", value) for name, value in pseudo.items()]
+        client.send_headers(1, [*fields, (":path", "/v1/responses")])
+        connection.sendall(client.data_to_send())
+        begun = time.monotonic()
+        seen: list[object] = []
+        with suppress(ConnectionError):
+            while received := connection.recv(1 << 16):
+                seen += client.receive_data(received)
+    assert time.monotonic() - begun < 1
+    assert any(isinstance(event, h2.events.ConnectionTerminated) for event in seen)

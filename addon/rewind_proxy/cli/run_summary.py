@@ -55,6 +55,8 @@ def headline(report: JsonObject) -> Text:
         line.append(f" · {number(_count(report, 'tokens_saved'))} tokens saved", style="default")
     if report["side"]:
         line.append(f" · {number(_count(report, 'side'))} side", style="dim")
+    if not report["steps"]:
+        line.append(" · no model call arrived", style="yellow")
     tunnelled = report["tunnelled"]
     if isinstance(tunnelled, list) and tunnelled:
         line.append(f" · tunnelled {safe_line(', '.join(map(str, tunnelled)))}", style="dim")

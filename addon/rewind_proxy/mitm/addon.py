@@ -10,58 +10,33 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from mitmproxy import connection, ctx, exceptions, http
 from mitmproxy.addonmanager import Loader
 from mitmproxy.log import ALERT
 
 from rewind_proxy.canonical.model import JsonObject, Mode, Tier
-from rewind_proxy.engine import Fail, Forward, Header, Refuse, Replay, Serve, Step, refuse_failed
+from rewind_proxy.engine import Fail, Forward, Refuse, Replay, Serve, Step, refuse_failed, refuse_mode
 from rewind_proxy.errors import RewindError
 from rewind_proxy.mitm import options, traffic
 from rewind_proxy.mitm.connections import Connections
 from rewind_proxy.mitm.faulting import Faulting
+from rewind_proxy.mitm.forwarding import NO_LINE, Forwarding
+from rewind_proxy.mitm.guard import Guard
 from rewind_proxy.mitm.pacing import Pacing
 from rewind_proxy.mitm.runtime import RequestLine, Runtime
 from rewind_proxy.mitm.sockets import Sockets
-from rewind_proxy.mitm.summary import ExitStatus
-from rewind_proxy.mitm.tee import Tee
+from rewind_proxy.mitm.upstreams import Upstreams
 from rewind_proxy.recording import (
-    MAX_ANSWER,
-    Captured,
     faulted_step,
-    passed_step,
     refused_step,
     replayed_step,
 )
+from rewind_proxy.report import Report
 from rewind_proxy.settings import Settings
-from rewind_proxy.store.records import StepRecord
 from rewind_proxy.wire import Host, HostTable
 
 logger = logging.getLogger(__name__)
-
-NO_LINE: RequestLine = ("", "", "")
-"""For a step whose reading tells method, host and path."""
-CLIENT_GONE = "the client or the provider broke off"
-
-
-@dataclass(slots=True)
-class Pending:
-    """A forwarded call whose answer is on its way."""
-
-    forward: Forward
-    line: RequestLine
-    """For a request that was not read."""
-    started: float
-    """On the monotonic clock."""
-    tee: Tee | None = None
-    address: traffic.Address | None = None
-    """The client's own, while the flow has that of `rewind_upstream`."""
-    reason: str = ""
-    """Why nothing is recorded, where that is known before the answer."""
-    failed: bool = False
-    """Whether the reason is a fault of ours."""
 
 
 class Rewind:
@@ -73,15 +48,17 @@ class Rewind:
         self.settings: Settings | None = None
         self.runtime: Runtime | None = None
         self.hosts = HostTable({})
-        self._exit: ExitStatus | None = None
+        self._guard: Guard | None = None
+        self._report: Report | None = None
+        """Counts go on when the settings change."""
         self._on_report = on_report
-        self.upstreams: frozenset[tuple[str, int]] = frozenset()
-        self._pending: dict[str, Pending] = {}
+        self.upstreams = Upstreams({}, self.hosts)
+        self._forwarding = Forwarding(self)
         self._connections = Connections(self)
         self._sockets = Sockets(self)
         self._pacing = Pacing()
         self._faulting = Faulting()
-        self.addons = [self._connections, self._sockets, self._pacing, self._faulting]
+        self.addons = [self._connections, self._forwarding, self._sockets, self._pacing, self._faulting]
 
     # -- life ----------------------------------------------------------------------------------------------
 
@@ -94,6 +71,7 @@ class Rewind:
         try:
             settings = options.settings_from(ctx.options)
             hosts = HostTable(settings.hosts)
+            upstreams = Upstreams(settings.upstream, hosts)
         except RewindError as error:
             raise exceptions.OptionsError(f"rewind: {error}") from error
         in_the_way = options.bypasses(ctx.options)
@@ -106,43 +84,45 @@ class Rewind:
             for each in in_the_way:
                 logger.warning("rewind: calls may go unrecorded: %s", each)
         self.hosts = hosts
-        self.upstreams = traffic.addresses(settings.upstream.values())
+        self.upstreams = upstreams
         if changed and self.runtime is not None:
-            self._close()
+            self._close("the settings were changed meanwhile")
             self.settings = settings
             self._open()
         self.settings = settings
 
     def running(self) -> None:
         """Open the store. Synchronous, as live reload needs (MITMPROXY.md)."""
-        self._exit = ExitStatus.attached()
+        self._guard = Guard.attached()
         self._open()
 
     def _open(self) -> None:
         assert self.settings is not None
         try:
-            self.runtime = Runtime(self.settings, self.hosts, _log_progress)
+            self.runtime = Runtime(self.settings, self.hosts, _log_progress, self._report)
         except RewindError as error:
             logger.error("rewind: %s", error)  # an error while starting makes mitmdump exit with 1
             ctx.master.shutdown()
 
-    def _close(self) -> None:
+    def _close(self, why: str) -> None:
+        self._forwarding.end(why)
         runtime, self.runtime = self.runtime, None
         if runtime is None or self.settings is None:
             return
-        for pending in self._pending.values():
-            runtime.note(_passed_step(pending, None, "the proxy ended first"))
-        self._pending.clear()
-        self._sockets.end("the proxy ended first")
+        self._sockets.end(why)
+        self._report = runtime.report
         report = runtime.close(time.time())
-        if self._exit:
-            self._exit.report(report, self.settings)
+        if self._guard:
+            self._guard.report(report, self.settings)
         if self._on_report:
             self._on_report(report, self.settings)
 
     def done(self) -> None:
         """Write what is left and report."""
-        self._close()
+        self._forwarding.finish_all()
+        self._close("the proxy ended first")
+        if self._guard:
+            self._guard.orphan(self.mode)
 
     @property
     def mode(self) -> Mode:
@@ -159,7 +139,7 @@ class Rewind:
         if traffic.known_host(self.hosts, flow) is not None:
             flow.request.stream = False
             _, asked_mode = traffic.take_own_headers(flow)
-            if asked_mode == "replay" and ctx.options.stream_large_bodies:
+            if asked_mode and ctx.options.stream_large_bodies:
                 # mitmproxy sends a body that grows past the limit before it calls `request`.
                 logger.error("rewind: x-rewind-mode and stream_large_bodies do not go together: closed")
                 flow.kill()
@@ -184,16 +164,15 @@ class Rewind:
                 flow.kill()  # the store did not open: the proxy is on its way down
                 return
             session, asked_mode = traffic.take_own_headers(flow)
-            if asked_mode == "replay":
-                mode = "replay"
+            if asked_mode:
+                mode = "replay"  # whatever else the header says, it does not ask for a live call
             session = (
                 session or self._connections.session_of(flow.client_conn) or self.runtime.settings.session
             )
-            step = self.runtime.step(
-                session or self.runtime.settings.session,
-                flow.request.headers.get("user-agent", ""),
-                time.time(),
-            )
+            step = self.runtime.step(session, flow.request.headers.get("user-agent", ""), time.time())
+            if asked_mode.strip().lower() not in ("", "replay"):
+                self._refuse(flow, refuse_mode(step, asked_mode))
+                return
             if flow.request.stream:
                 self._forward_unread(flow, step)
                 return
@@ -201,20 +180,21 @@ class Rewind:
             decision = self.runtime.decide(traffic.raw_request(flow), host, step, mode)
             match decision:
                 case Replay():
-                    headers = _answer_headers(decision)
-                    started -= self._pacing.replay(flow, decision, headers, self.runtime.settings.pace)
+                    started -= self._pacing.replay(
+                        flow, decision, decision.headers, self.runtime.settings.pace
+                    )
                     self.runtime.note(replayed_step(decision, round((time.monotonic() - started) * 1000)))
-                    self._finish(flow, "replayed", decision.tier, decision.cassette.id)
+                    self.finish(flow, "replayed", decision.tier, decision.cassette.id)
                 case Fail():
                     started -= self._pacing.fail(flow, decision)
                     self.runtime.note(faulted_step(decision, round((time.monotonic() - started) * 1000)))
-                    self._finish(flow, "passed", "passed", "")
+                    self.finish(flow, "passed", "passed", "")
                 case Refuse():
                     self._refuse(flow, decision)
                 case Forward():
                     self._forward(flow, decision, host)
                 case Serve():
-                    self._sockets.serve(flow, decision, host, session, replay_only=asked_mode == "replay")
+                    self._sockets.serve(flow, decision, host, session, replay_only=bool(asked_mode))
         except Exception as error:
             self._failed(flow, mode, step, host, error)
 
@@ -227,7 +207,7 @@ class Rewind:
             logger.warning(
                 "rewind: refused %s %s%s: %s", noted.method, noted.host, noted.path, refuse.miss.text()
             )
-        self._finish(flow, "refused", refuse.tier, "")
+        self.finish(flow, "refused", refuse.tier, "")
 
     def _line(self, flow: http.HTTPFlow) -> RequestLine:
         """What may be told of a request that was not read: its path is redacted, or left out."""
@@ -246,27 +226,14 @@ class Rewind:
                 "rewind: %s goes live after replayed steps: it carries ids that the provider has never seen.",
                 forward.step.id,
             )
-        pending = self._pending[flow.id] = Pending(forward, NO_LINE, time.monotonic())
-        pending.address = self._direct(flow, host)
+        self._forwarding.send(flow, forward, host)
         if forward.fault is not None:
             self._faulting.expect(flow, forward.fault)
-
-    def _direct(self, flow: http.HTTPFlow, host: Host | None) -> traffic.Address | None:
-        """Send a flow where its host's live traffic goes; the client's own address, if that is another."""
-        traffic.give_length(flow)
-        upstream = self.settings.upstream if self.settings else {}
-        base_url = upstream.get(host.name if host else "") or upstream.get(flow.request.host)
-        if not base_url:
-            return None
-        address = traffic.address_of(flow)
-        traffic.send_to(flow, base_url)
-        return address
 
     def _forward_unread(self, flow: http.HTTPFlow, step: Step) -> None:
         """mitmproxy has sent the body already, by `stream_large_bodies`, and kept nothing of it."""
         reason = "stream_large_bodies sent the body on before it was read"
-        unread, line = _unread(step, "passed"), self._line(flow)
-        self._pending[flow.id] = Pending(unread, line, time.monotonic(), reason=reason)
+        self._forwarding.send(flow, _unread(step, "passed"), None, line=self._line(flow), reason=reason)
 
     def _failed(
         self, flow: http.HTTPFlow, mode: Mode, step: Step | None, host: Host | None, error: Exception
@@ -282,76 +249,22 @@ class Rewind:
             else:
                 self._refuse(flow, refuse_failed(step, "model", error))
             return
-        address = self._direct(flow, host)
-        if step is not None:
+        if step is None:
+            self._forwarding.direct(flow, host)
+        else:
             reason = f"Rewind failed ({type(error).__name__})"
-            self._pending[flow.id] = Pending(
-                _unread(step, "failed"), line, time.monotonic(), address=address, reason=reason, failed=True
-            )
+            self._forwarding.send(flow, _unread(step, "failed"), host, line=line, reason=reason, failed=True)
 
-    # -- answers -------------------------------------------------------------------------------------------
-
-    def responseheaders(self, flow: http.HTTPFlow) -> None:
-        """Let the answer through as it comes, with a tee when it is to be recorded."""
-        response = flow.response
-        if response is None:
-            return
-        pending = self._pending.get(flow.id)
-        if pending is None:
-            if traffic.known_host(self.hosts, flow) is None:
-                response.stream = True
-            return
-        for name, value in pending.forward.headers:
-            response.headers[name] = value
-        if response.status_code == 101:
-            return
-        if pending.forward.record:
-            pending.tee = Tee(time.monotonic, pending.started, MAX_ANSWER)
-        response.stream = pending.tee or True
-
-    def response(self, flow: http.HTTPFlow) -> None:
-        """The answer is over: hand it to the recorder, off the loop."""
-        self._end(flow, "")
-
-    def error(self, flow: http.HTTPFlow) -> None:
-        """The provider or the client broke off: nothing is stored but a stream that was complete before."""
-        self._end(flow, f"{CLIENT_GONE}: {flow.error.msg if flow.error else 'no answer'}")
-
-    def _end(self, flow: http.HTTPFlow, broken: str) -> None:
-        pending = self._pending.pop(flow.id, None)
-        if pending is None:
-            return
-        traffic.restore(flow, pending.address)
-        try:
-            self._keep(flow, pending, broken)
-        except Exception as error:
-            logger.error("rewind: failed on the answer to %s", pending.forward.step.id, exc_info=error)
-            pending.reason, pending.failed = f"Rewind failed ({type(error).__name__})", True
-            self._note_passed(flow, pending, broken)
-        finally:
-            recording = pending.forward.record and not broken
-            outcome, tier = ("recording", "recorded") if recording else ("passed", "passed")
-            self._finish(flow, outcome, tier, pending.forward.step.id if recording else "")
-
-    def _keep(self, flow: http.HTTPFlow, pending: Pending, broken: str) -> None:
-        tee, response = pending.tee, flow.response
-        if self.runtime is None or response is None or tee is None or tee.overflow:
-            self._note_passed(flow, pending, "longer than is recorded" if tee and tee.overflow else broken)
-            return
-        self.runtime.keep(pending.forward, _captured(response, tee, broken))
-        if not broken:
-            # Shows the body in mitmweb and saves it with -w; nothing is sent twice (MITMPROXY.md).
-            response.raw_content = b"".join(piece for piece, _ in tee.chunks)
-
-    def _note_passed(self, flow: http.HTTPFlow, pending: Pending, reason: str) -> None:
-        if self.runtime is not None:
-            status = flow.response.status_code if flow.response else None
-            self.runtime.note(_passed_step(pending, status, pending.reason or reason))
-
-    def _finish(self, flow: http.HTTPFlow, outcome: str, tier: str, mark: str) -> None:
+    def finish(self, flow: http.HTTPFlow, outcome: str, tier: str, mark: str) -> None:
+        """Label a flow that is over, and mask its credentials."""
         traffic.label(flow, outcome, tier, mark)
         if self.settings is None or self.settings.mask_flow:
             traffic.mask(flow)
+
+    def finish_unread(self, flow: http.HTTPFlow) -> None:
+        """Mask a flow of a known host that broke off before its request was whole."""
+        if traffic.known_host(self.hosts, flow) is not None:
+            self.finish(flow, "passed", "passed", "")
 
     def note_tunnel(self, name: str) -> None:
         """A host passes undecrypted, or unread: it is in the report."""
@@ -371,30 +284,10 @@ class Rewind:
         return True
 
 
-def _passed_step(pending: Pending, status: int | None, reason: str) -> StepRecord:
-    return passed_step(
-        pending.forward,
-        pending.line,
-        status=status,
-        latency_ms=round((time.monotonic() - pending.started) * 1000),
-        reason=reason,
-        failed=pending.failed,
-    )
-
-
 def _unread(step: Step, tier: Tier) -> Forward:
     """To forward a request of which nothing is known."""
     headers = (("x-rewind", "passed"), ("x-rewind-tier", tier), ("x-rewind-step", step.id))
     return Forward(None, step, "model", record=False, headers=headers)
-
-
-def _captured(response: http.Response, tee: Tee, broken: str) -> Captured:
-    headers: tuple[Header, ...] = tuple(response.headers.items(multi=True))
-    return Captured(response.status_code, headers, tuple(tee.chunks), time.time(), broken)
-
-
-def _answer_headers(replay: Replay) -> tuple[Header, ...]:
-    return replay.headers
 
 
 def _log_progress(done: int, total: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from rewind_proxy.mitm.addon import Rewind
 from rewind_proxy.settings import Settings
 
 _POLL = 0.01
+_PARENT_POLL = 0.5
 
 
 class Ready:
@@ -43,6 +45,22 @@ class Ready:
         write_json(self._file, {"port": addresses[0][1], "url": url})
 
 
+class Orphan:
+    """Ends the proxy when the verb that started it is gone, however it went (`kill -9` tells nobody)."""
+
+    def __init__(self) -> None:
+        self._parent = os.getppid()
+        self._task: asyncio.Task[None] | None = None
+
+    def running(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while os.getppid() == self._parent:  # noqa: ASYNC110  # no event says that a parent died
+            await asyncio.sleep(_PARENT_POLL)
+        ctx.master.shutdown()
+
+
 def write_json(file: Path, value: JsonObject) -> None:
     """Write a JSON file that a waiting reader sees whole or not at all."""
     part = file.with_name(file.name + ".part")
@@ -65,5 +83,6 @@ def equip(running: master.Master, before: type[Any], ready: Path | None, report:
     place = next(index for index, addon in enumerate(chain) if isinstance(addon, before))
     rewind = Rewind(on_report)
     chain.insert(place, running.addons.register(rewind))
+    running.addons.add(Orphan())
     if ready is not None:
         running.addons.add(Ready(ready, rewind))

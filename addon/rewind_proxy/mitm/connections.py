@@ -14,6 +14,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from rewind_proxy.canonical.model import Mode
 from rewind_proxy.mitm import traffic
+from rewind_proxy.mitm.upstreams import Upstreams, is_address
 from rewind_proxy.wire import Host, HostTable
 
 logger = logging.getLogger(__name__)
@@ -23,8 +24,7 @@ class Policy(Protocol):
     """What the connections need to know of the add-on they belong to."""
 
     hosts: HostTable
-    upstreams: frozenset[tuple[str, int]]
-    """Addresses that stand for known hosts (`rewind_upstream`)."""
+    upstreams: Upstreams
 
     @property
     def mode(self) -> Mode:
@@ -72,6 +72,9 @@ class Connections:
         if host is None:
             if self._policy.refuses_unknown(flow.request.host):
                 traffic.refuse_host(flow, flow.request.host)
+            elif self._policy.mode == "replay" and is_address(flow.request.host):
+                # The TLS inside may name a known host: an address is dialled only once that is clear.
+                traffic.accept_tunnel(flow)
             return
         if host.auth_only and self._policy.mode != "replay":
             return
@@ -106,7 +109,9 @@ class Connections:
         server = data.server
         if self._policy.mode != "replay" or self._policy.answers_itself(server):
             return
-        if self._find(server.sni, server.address) is not None or server.address in self._policy.upstreams:
+        if self._find(server.sni, server.address) is not None or self._policy.upstreams.leads_to(
+            server.address
+        ):
             server.error = "rewind: no live call in replay mode"
             logger.error("rewind: kept a connection to %s from being opened in replay mode", server.address)
 

@@ -55,6 +55,9 @@ def bypasses(options: optmanager.OptManager) -> list[str]:
     found = [
         f"{name}: {why}" for name, why in _BYPASSES.items() if name in options and getattr(options, name)
     ]
+    found += [
+        f"mode {mode}: it looks names up" for mode in getattr(options, "mode", ()) if mode.startswith("dns")
+    ]
     if "mode" in options and options.connection_strategy != "lazy":
         other = [mode for mode in options.mode if mode.partition(":")[0] not in _MODES]
         found += [

@@ -124,7 +124,9 @@ class Pacing:
         self._over(flow)
 
     def done(self) -> None:
-        """End what is still on its way."""
+        """End what is still on its way; it is saved with the client's request."""
+        for paced in self._flows.values():
+            paced.flow.request = paced.request
         self._origin.close()
 
     def _over(self, flow: http.HTTPFlow) -> None:

@@ -33,12 +33,22 @@ RequestLine = tuple[str, str, str]
 class Runtime:
     """One open store under one set of settings, for as long as the proxy runs with them."""
 
-    def __init__(self, settings: Settings, hosts: HostTable, progress: Callable[[int, int], None]) -> None:
-        """Open the store and log, and index the store for these settings. Raises `RewindError`."""
+    def __init__(
+        self,
+        settings: Settings,
+        hosts: HostTable,
+        progress: Callable[[int, int], None],
+        before: Report | None = None,
+    ) -> None:
+        """Open the store and log, and index the store for these settings. Raises `RewindError`.
+
+        `before` is the report of the proxy's life under other settings: its counts go on.
+        """
         self.settings = settings
         if settings.fault:
             logger.warning("rewind: faults on purpose are on: %s", settings.fault)
-        self.report = Report(settings.mode, settings.session)
+        self.report = before or Report(settings.mode, settings.session)
+        self.report.mode = settings.mode
         opened = open_ready(settings, hosts, lambda _: progress)
         self.store, self.log = opened.store, opened.log
         self.engine = Engine(settings, opened.reader, opened.store)

@@ -78,8 +78,8 @@ class Sockets:
     ) -> None:
         """Send an upgrade to our origin. `replay_only`: the client asked for replay mode by a header."""
         upgrade = traffic.raw_request(flow)
-        upstream = self._owner.settings.upstream if self._owner.settings else {}
-        provider = _provider(flow, upgrade, upstream.get(host.name) or upstream.get(flow.request.host) or "")
+        base_url = self._owner.upstreams.of(host, flow.request.host) or ""
+        provider = _provider(flow, upgrade, base_url)
         opening = Opening(serve, upgrade, host, session, replay_only, provider)
         if provider.address in self._without and opening.mode(self._owner) != "replay":
             traffic.answer(flow, SOCKET_STATUS, _JSON, _NO_SOCKETS)

@@ -1,18 +1,8 @@
-"""The summary at the end of a proxy, and the exit status of a plain mitmdump."""
+"""The summary at the end of a proxy, in one line."""
 
 from __future__ import annotations
 
-import logging
-import sys
-
-from mitmproxy import ctx
-from mitmproxy.log import ALERT
-
 from rewind_proxy.canonical.model import JsonObject
-from rewind_proxy.report import REFUSED_EXIT
-from rewind_proxy.settings import Settings
-
-logger = logging.getLogger(__name__)
 
 
 def summary(report: JsonObject) -> str:
@@ -26,36 +16,3 @@ def summary(report: JsonObject) -> str:
     if isinstance(tunnelled := report["tunnelled"], list) and tunnelled:
         words.append("tunnelled " + ", ".join(map(str, tunnelled)))
     return f"rewind ({report['mode']}): " + " · ".join(words)
-
-
-class ExitStatus:
-    """Ends mitmdump with 4 when a model call was refused in replay mode.
-
-    It is appended last while running, so that every other add-on is done first: a `SystemExit` from `done`
-    ends the process (MITMPROXY.md).
-    """
-
-    name = "rewind_exit_status"
-
-    def __init__(self) -> None:
-        self.status = 0
-
-    @classmethod
-    def attached(cls) -> ExitStatus:
-        """The one of this process, appended when there is none yet: a live reload keeps it."""
-        known = ctx.master.addons.get(cls.name)
-        if isinstance(known, cls):
-            return known
-        added = cls()
-        ctx.master.addons.add(added)
-        return added
-
-    def report(self, report: JsonObject, settings: Settings) -> None:
-        """Print the summary and remember what the process shall end with."""
-        logger.log(ALERT, "%s", summary(report))
-        if settings.mode == "replay" and report["refused"]:
-            self.status = REFUSED_EXIT
-
-    def done(self) -> None:
-        if self.status:
-            sys.exit(self.status)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -83,7 +82,7 @@ def take_proxy_user(flow: http.HTTPFlow) -> str:
         return str(user or "")
     try:
         return base64.b64decode(token, validate=True).decode("utf-8").partition(":")[0]
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # not base64 (of ASCII), or not UTF-8 inside
         return ""
 
 
@@ -175,12 +174,3 @@ def mask(flow: http.HTTPFlow) -> None:
     if flow.response is not None:
         for name in {name for name in flow.response.headers if is_auth_header(name)}:
             flow.response.headers[name] = MASK
-
-
-def addresses(base_urls: Iterable[str]) -> frozenset[tuple[str, int]]:
-    """The addresses that base URLs lead to: what stands for a known host must not be dialled in replay."""
-    found: set[tuple[str, int]] = set()
-    for base_url in base_urls:
-        split = urlsplit(base_url)
-        found.add((split.hostname or "", split.port or (443 if split.scheme == "https" else 80)))
-    return frozenset(found)

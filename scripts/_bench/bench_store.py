@@ -41,10 +41,14 @@ def measure_sizes(report: Report, folder: Path, *, cassettes: int, quick: bool) 
     )
     report.add(
         Figure(
-            "size of the store", f"look-up, {cassettes:,} against {_FEW:,} cassettes", times["many"] / times["few"],
-            "×", 1.3, detail=f"{times['many']:.0f} against {times['few']:.0f} µs",
+            "size of the store",
+            f"look-up, {cassettes:,} against {_FEW:,} cassettes",
+            times["many"] / times["few"],
+            "×",
+            1.3,
+            detail=f"{times['many']:.0f} against {times['few']:.0f} µs",
         )
-    )  # fmt: skip
+    )
     _measure_refusal(report, many, cassettes, quick=quick)
     for desk in (few, many):
         desk.store.close()
@@ -57,10 +61,14 @@ def measure_sizes(report: Report, folder: Path, *, cassettes: int, quick: bool) 
     starts = alternate(2 if quick else 5, few=lambda: start("few"), many=lambda: start("many"))
     report.add(
         Figure(
-            "size of the store", f"start, {cassettes:,} against {_FEW:,} cassettes", starts["many"] / starts["few"],
-            "×", 1.2, detail=f"{starts['many']:.2f} against {starts['few']:.2f} s",
+            "size of the store",
+            f"start, {cassettes:,} against {_FEW:,} cassettes",
+            starts["many"] / starts["few"],
+            "×",
+            1.2,
+            detail=f"{starts['many']:.2f} against {starts['few']:.2f} s",
         )
-    )  # fmt: skip
+    )
 
 
 def _measure_refusal(report: Report, desk: Desk, cassettes: int, *, quick: bool) -> None:
@@ -81,9 +89,13 @@ def _measure_refusal(report: Report, desk: Desk, cassettes: int, *, quick: bool)
     times = alternate(5 if quick else 15, refusal=lambda: refuse(next(questions)))
     report.add(
         Figure(
-            "size of the store", f"refusal with its nearest recording of {cassettes:,}", times["refusal"], "ms", 100
+            "size of the store",
+            f"refusal with its nearest recording of {cassettes:,}",
+            times["refusal"],
+            "ms",
+            100,
         )
-    )  # fmt: skip
+    )
 
 
 def _fill(desk: Desk, count: int) -> None:
@@ -133,12 +145,19 @@ def measure_session(report: Report, folder: Path, *, quick: bool) -> None:
     desk.store.close()
     report.add(
         Figure(
-            "stored size", f"a session of {turns} turns, of 3 × its last request plus its answers",
-            stats.bytes_uncompressed / (3 * last + answers), "×", 1.0,
+            "stored size",
+            f"a session of {turns} turns, of 3 × its last request plus its answers",
+            stats.bytes_uncompressed / (3 * last + answers),
+            "×",
+            1.0,
             detail=f"{stats.bytes_uncompressed / 1024:.0f} KiB; last request {last / 1024:.0f} KiB",
         ),
         Figure(
-            "stored size", "the same, compressed, with its indexes", stats.bytes_on_disk / (3 * last + answers), "×",
-            1.0, detail=f"{stats.bytes_on_disk / 1024:.0f} KiB of file",
+            "stored size",
+            "the same, compressed, with its indexes",
+            stats.bytes_on_disk / (3 * last + answers),
+            "×",
+            1.0,
+            detail=f"{stats.bytes_on_disk / 1024:.0f} KiB of file",
         ),
-    )  # fmt: skip
+    )

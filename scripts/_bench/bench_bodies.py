@@ -1,8 +1,8 @@
 """Agent-like request bodies of a wanted size: system prompt, tools, a history that grows turn by turn.
 
-Two agents of different `seed` share no text leaf of any length, so that a body is new to every cache; the same
-agent one turn later sends all it sent before. `responses` is laid out as Codex does, `anthropic` as Claude
-Code does.
+Two agents of different `seed` share no text leaf of any length, so that a body is new to every cache; the
+same agent one turn later sends all it sent before. `responses` is laid out as Codex does, `anthropic` as
+Claude Code does.
 """
 
 from __future__ import annotations

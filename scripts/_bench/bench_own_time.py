@@ -1,8 +1,8 @@
 """Own time per hit, in process: what reading a request and finding its answer costs, without mitmproxy.
 
 First sight is a body that shares no text with any before; history seen is the same session one turn later.
-Times are those of the processor for this thread, since other work on the machine is not Rewind's; the yardstick
-beside them is `json.loads` of the same bytes in the same run.
+Times are those of the processor for this thread, since other work on the machine is not Rewind's; the
+yardstick beside them is `json.loads` of the same bytes in the same run.
 """
 
 from __future__ import annotations
@@ -112,10 +112,14 @@ def measure(report: Report, folder: Path, *, quick: bool, wire: Wire = "response
             ratio = median(values) / median(plain)
             report.add(
                 Figure(
-                    "own time per hit", f"{name}, {kind}", median(values), "ms", budget,
+                    "own time per hit",
+                    f"{name}, {kind}",
+                    median(values),
+                    "ms",
+                    budget,
                     detail=f"{ratio:.1f} × json.loads",
                 )
-            )  # fmt: skip
+            )
         with stages() as at_first:
             for before, _ in pairs[count:]:
                 desk.hit(before)

@@ -25,7 +25,7 @@ from rewind_proxy.cli.provider import FakeProvider
 from rewind_proxy.matching.reading import RawRequest
 
 _HERE = Path(__file__).parent
-_ADDON = _HERE.parent / "addon"
+_ADDON = _HERE.parents[1] / "addon"
 _LISTENING = re.compile(rb"listening at \S*?:(\d+)")
 _TUNNELS = 8
 _QUESTIONS = {"4 KB": 16, "64 KB": 8, "1 MB": 2}
@@ -109,7 +109,7 @@ def running(
             start_new_session=True,
         )
         try:
-            port = _wait_for_port(process, log)
+            port = _wait_for_port(process)
             yield Proxy(port, process.pid, time.perf_counter() - begun)
         finally:
             process.send_signal(signal.SIGTERM)
@@ -120,7 +120,7 @@ def running(
                 process.communicate()
 
 
-def _wait_for_port(process: subprocess.Popen[bytes], log: object) -> int:
+def _wait_for_port(process: subprocess.Popen[bytes]) -> int:
     assert process.stdout is not None
     said = b""
     with selectors.DefaultSelector() as selector:
@@ -196,21 +196,31 @@ def measure_hits(report: Report, folder: Path, *, quick: bool) -> None:
             rates = alternate(
                 repeats,
                 **{
-                    way: lambda proxy=proxy, path=path: _hits_only(ask(proxy, folder, path, seconds=seconds))  # type: ignore[misc]
+                    way: lambda proxy=proxy, path=path: _hits_only(ask(proxy, folder, path, seconds=seconds))
                     for way, proxy in proxies.items()
                 },
             )
             detail = f"{rates['script']:.0f} of {rates['floor']:.0f} per second"
             report.add(
                 Figure(
-                    "replay hits, of the floor", f"{name}, mitmdump -s addon/rewind.py",
-                    rates["script"] / rates["floor"], "×", _BUDGETS[name], "more", detail,
+                    "replay hits, of the floor",
+                    f"{name}, mitmdump -s addon/rewind.py",
+                    rates["script"] / rates["floor"],
+                    "×",
+                    _BUDGETS[name],
+                    "more",
+                    detail,
                 ),
                 Figure(
-                    "replay hits, of the floor", f"{name}, rewind proxy", rates["lean"] / rates["floor"], "×",
-                    1.6 if name == "4 KB" else None, "more", f"{rates['lean']:.0f} per second",
+                    "replay hits, of the floor",
+                    f"{name}, rewind proxy",
+                    rates["lean"] / rates["floor"],
+                    "×",
+                    1.6 if name == "4 KB" else None,
+                    "more",
+                    f"{rates['lean']:.0f} per second",
                 ),
-            )  # fmt: skip
+            )
     count = 1000 if quick else 10_000
     with running(floor(), folder) as plain, running(scripted(), folder, settings) as ours:
         mixed = folder / "4 KB.requests"
@@ -219,10 +229,14 @@ def measure_hits(report: Report, folder: Path, *, quick: bool) -> None:
             ask(proxy, folder, mixed, seconds=120, limit=count)
         report.add(
             Figure(
-                "memory", f"anonymous, after {count:,} replays", ours.anonymous_memory / plain.anonymous_memory,
-                "×", 1.3, detail=f"{ours.anonymous_memory:.0f} of {plain.anonymous_memory:.0f} MiB",
+                "memory",
+                f"anonymous, after {count:,} replays",
+                ours.anonymous_memory / plain.anonymous_memory,
+                "×",
+                1.3,
+                detail=f"{ours.anonymous_memory:.0f} of {plain.anonymous_memory:.0f} MiB",
             )
-        )  # fmt: skip
+        )
 
 
 def measure_first_byte(report: Report, folder: Path, *, quick: bool) -> None:
@@ -251,7 +265,11 @@ def measure_first_byte(report: Report, folder: Path, *, quick: bool) -> None:
     before, after = median(firsts["plain"]), median(firsts["ours"])
     report.add(
         Figure(
-            "recording", "added time to the first streamed byte, 64 KB", after - before, "ms", 2.0,
+            "recording",
+            "added time to the first streamed byte, 64 KB",
+            after - before,
+            "ms",
+            2.0,
             detail=f"{after:.2f} against {before:.2f} ms",
         )
-    )  # fmt: skip
+    )

@@ -1,0 +1,180 @@
+"""Forwarded calls: sent on, streamed through undelayed, and handed to the recorder when they are over."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from mitmproxy import http
+
+from rewind_proxy.engine import Forward, Header
+from rewind_proxy.mitm import traffic
+from rewind_proxy.mitm.runtime import RequestLine, Runtime
+from rewind_proxy.mitm.tee import Tee
+from rewind_proxy.mitm.upstreams import Upstreams
+from rewind_proxy.recording import MAX_ANSWER, Captured, passed_step
+from rewind_proxy.store.records import StepRecord
+from rewind_proxy.wire import Host
+
+logger = logging.getLogger(__name__)
+
+NO_LINE: RequestLine = ("", "", "")
+"""For a step whose reading tells method, host and path."""
+CLIENT_GONE = "the client or the provider broke off"
+
+
+class Owner(Protocol):
+    """What forwarding needs to know of the add-on it belongs to."""
+
+    runtime: Runtime | None
+    upstreams: Upstreams
+
+    def finish(self, flow: http.HTTPFlow, outcome: str, tier: str, mark: str) -> None:
+        """Label a flow that is over, and mask its credentials."""
+        ...
+
+    def finish_unread(self, flow: http.HTTPFlow) -> None:
+        """Mask a flow of a known host that broke off before its request was whole."""
+        ...
+
+
+@dataclass(slots=True)
+class Pending:
+    """A forwarded call whose answer is on its way."""
+
+    flow: http.HTTPFlow
+    forward: Forward
+    line: RequestLine
+    """For a request that was not read."""
+    started: float
+    """On the monotonic clock."""
+    tee: Tee | None = None
+    address: traffic.Address | None = None
+    """The client's own, while the flow has that of `rewind_upstream`."""
+    reason: str = ""
+    """Why nothing is recorded, where that is known before the answer."""
+    failed: bool = False
+    """Whether the reason is a fault of ours."""
+
+
+class Forwarding:
+    """The hooks of answers that come from a provider."""
+
+    name = "rewind_forwarding"
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._pending: dict[str, Pending] = {}
+
+    def send(
+        self,
+        flow: http.HTTPFlow,
+        forward: Forward,
+        host: Host | None,
+        *,
+        line: RequestLine = NO_LINE,
+        reason: str = "",
+        failed: bool = False,
+    ) -> None:
+        """Send a flow where its host's live traffic goes, and wait for its answer."""
+        pending = Pending(flow, forward, line, time.monotonic(), reason=reason, failed=failed)
+        self._pending[flow.id] = pending
+        pending.address = self.direct(flow, host)
+
+    def direct(self, flow: http.HTTPFlow, host: Host | None) -> traffic.Address | None:
+        """Point a flow at its host's upstream; the client's own address, if that is another."""
+        traffic.give_length(flow)
+        base_url = self._owner.upstreams.of(host, flow.request.host)
+        if base_url is None:
+            return None
+        address = traffic.address_of(flow)
+        traffic.send_to(flow, base_url)
+        return address
+
+    def end(self, reason: str) -> None:
+        """The proxy ends, or goes on under other settings: note the calls that are still under way."""
+        for pending in self._pending.values():
+            if self._owner.runtime is not None:
+                self._owner.runtime.note(_passed_step(pending, None, reason))
+        self._pending.clear()
+
+    def finish_all(self) -> None:
+        """Nothing more comes for the flows under way: mask them before they are saved."""
+        for pending in self._pending.values():
+            self._owner.finish(pending.flow, "passed", "passed", "")
+
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
+        """Let the answer through as it comes, with a tee when it is to be recorded."""
+        response = flow.response
+        if response is None:
+            return
+        pending = self._pending.get(flow.id)
+        if pending is None:
+            response.stream = True  # an answer of ours goes at once whatever this says
+            return
+        for name, value in pending.forward.headers:
+            response.headers[name] = value
+        if response.status_code == 101:
+            return
+        if pending.forward.record:
+            pending.tee = Tee(time.monotonic, pending.started, MAX_ANSWER)
+        response.stream = pending.tee or True
+
+    def response(self, flow: http.HTTPFlow) -> None:
+        """The answer is over: hand it to the recorder, off the loop."""
+        self._end(flow, "")
+
+    def error(self, flow: http.HTTPFlow) -> None:
+        """The provider or the client broke off: nothing is stored but a stream that was complete before."""
+        self._end(flow, f"{CLIENT_GONE}: {flow.error.msg if flow.error else 'no answer'}")
+
+    def _end(self, flow: http.HTTPFlow, broken: str) -> None:
+        pending = self._pending.pop(flow.id, None)
+        if pending is None:
+            if broken:
+                self._owner.finish_unread(flow)
+            return
+        traffic.restore(flow, pending.address)
+        try:
+            self._keep(flow, pending, broken)
+        except Exception as error:
+            logger.error("rewind: failed on the answer to %s", pending.forward.step.id, exc_info=error)
+            pending.reason, pending.failed = f"Rewind failed ({type(error).__name__})", True
+            self._note_passed(flow, pending, broken)
+        finally:
+            recording = pending.forward.record and not broken
+            outcome, tier = ("recording", "recorded") if recording else ("passed", "passed")
+            self._owner.finish(flow, outcome, tier, pending.forward.step.id if recording else "")
+
+    def _keep(self, flow: http.HTTPFlow, pending: Pending, broken: str) -> None:
+        tee, response = pending.tee, flow.response
+        if self._owner.runtime is None or response is None or tee is None or tee.overflow:
+            self._note_passed(flow, pending, "longer than is recorded" if tee and tee.overflow else broken)
+            return
+        self._owner.runtime.keep(pending.forward, _captured(response, tee, broken))
+        if not broken:
+            # Shows the body in mitmweb and saves it with -w; nothing is sent twice (MITMPROXY.md).
+            response.raw_content = b"".join(piece for piece, _ in tee.chunks)
+
+    def _note_passed(self, flow: http.HTTPFlow, pending: Pending, reason: str) -> None:
+        if self._owner.runtime is not None:
+            status = flow.response.status_code if flow.response else None
+            self._owner.runtime.note(_passed_step(pending, status, pending.reason or reason))
+
+
+def _passed_step(pending: Pending, status: int | None, reason: str) -> StepRecord:
+    return passed_step(
+        pending.forward,
+        pending.line,
+        status=status,
+        latency_ms=round((time.monotonic() - pending.started) * 1000),
+        reason=reason,
+        failed=pending.failed,
+    )
+
+
+def _captured(response: http.Response, tee: Tee, broken: str) -> Captured:
+    headers: tuple[Header, ...] = tuple(response.headers.items(multi=True))
+    return Captured(response.status_code, headers, tuple(tee.chunks), time.time(), broken)

@@ -1,0 +1,76 @@
+"""What stays when our add-on goes: the exit status of a plain mitmdump, and a lock on replay mode."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from mitmproxy import ctx, http
+from mitmproxy.log import ALERT
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+
+from rewind_proxy.canonical.model import JsonObject, Mode
+from rewind_proxy.mitm.summary import summary
+from rewind_proxy.report import REFUSED_EXIT
+from rewind_proxy.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_GONE = (
+    "rewind: the add-on is gone (its script was removed, or does not load): refused, as replay mode was on"
+)
+
+
+class Guard:
+    """Ends mitmdump with 4 when a model call was refused in replay mode, and keeps a proxy without us shut.
+
+    mitmproxy loads a script again when its file changes; when that fails, it goes on without the add-on, and
+    calls would go live. It is appended last while running, so that every other add-on is done first: a
+    `SystemExit` from `done` ends the process (MITMPROXY.md).
+    """
+
+    name = "rewind_guard"
+
+    def __init__(self) -> None:
+        self.status = 0
+        self._orphaned = False
+
+    @classmethod
+    def attached(cls) -> Guard:
+        """The one of this process, appended when there is none yet: a live reload keeps it."""
+        known = ctx.master.addons.get(cls.name)
+        if not isinstance(known, cls):
+            known = cls()
+            ctx.master.addons.add(known)
+        known._orphaned = False
+        return known
+
+    def orphan(self, mode: Mode) -> None:
+        """The add-on goes; unless another one attaches itself, nothing passes if replay mode was on."""
+        self._orphaned = mode == "replay"
+
+    def report(self, report: JsonObject, settings: Settings) -> None:
+        """Print the summary and remember what the process shall end with."""
+        logger.log(ALERT, "%s", summary(report))
+        if settings.mode == "replay" and report["refused"]:
+            self.status = REFUSED_EXIT
+
+    def server_connect(self, data: ServerConnectionHookData) -> None:
+        """No connection is opened once the add-on is gone."""
+        if self._orphaned:
+            data.server.error = _GONE
+            self._say()
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        """No request passes once the add-on is gone, on connections that were open before either."""
+        if self._orphaned and flow.response is None:
+            flow.kill()
+            self._say()
+
+    def _say(self) -> None:
+        self.status = REFUSED_EXIT
+        logger.error(_GONE)
+
+    def done(self) -> None:
+        if self.status:
+            sys.exit(self.status)
