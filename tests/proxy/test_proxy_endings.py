@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 import signal
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,8 +23,10 @@ from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.cli.provider import FakeProvider
 from rewind_proxy.store import Store
 from support import behaviours
+from support.children import Child, environment
 from support.client import Client
-from support.proxies import Proxy
+from support.proxies import LISTENING, SCRIPT, Proxy
+from support.sockets import SocketLog
 
 REPLAY = {"mode": "replay"}
 
@@ -224,6 +227,30 @@ def test_two_proxies_share_a_store(start: Start, live: Proxy, stage: Stage) -> N
             for prompt in theirs:
                 recorded(live.store, prompt)
                 assert CHAT.once(running, prompt).headers["x-rewind"] == "replayed"
+
+
+def test_a_script_that_is_reloaded_goes_on(tmp_path: Path, stage: Stage, confdir: Path) -> None:
+    """mitmproxy loads a changed script anew: the store is closed and opened, recordings answer as before."""
+    script = tmp_path / "rewind.py"
+    script.write_text(SCRIPT.read_text())
+    argv = [str(Path(sys.executable).with_name("mitmdump")), "-s", str(script), "--listen-host", "127.0.0.1"]
+    argv += ["--listen-port", "0", "--set", f"confdir={confdir}"]
+    env = environment(tmp_path, REWIND_UPSTREAM=stage.provider.upstream)
+    child = Child(argv, env, tmp_path)
+    try:
+        port = int(child.wait_for(LISTENING)[1])
+        log = SocketLog(tmp_path / "sockets.jsonl")
+        running = Proxy(child, port, confdir, tmp_path / ".rewind" / "store", log)
+        prompt = new_prompt()
+        recording = CHAT.once(running, prompt)
+        script.write_text(f"{SCRIPT.read_text()}\n# changed\n")
+        child.wait_for(re.compile("rewind.py.*rewind.py", re.DOTALL))
+        until(lambda: CHAT.once(running, prompt).headers["x-rewind"] == "replayed")
+        assert CHAT.once(running, prompt).body == recording.body
+        assert CHAT.once(running, new_prompt()).headers["x-rewind"] == "recording"
+    finally:
+        ended = child.stop()
+    assert (ended.status, "Traceback" in ended.output) == (0, False)
 
 
 def names_in(folder: Path) -> set[Path]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import re
 import ssl
 from collections.abc import Iterator
@@ -165,6 +167,24 @@ def test_http2(live: Proxy, replaying: Replaying) -> None:
     assert (hit.status, hit.body, hit.headers["x-rewind"]) == (200, recorded.body, "replayed")
     assert hit.body.endswith(b"data: [DONE]\n\n")
     assert (miss.status, miss.headers["x-rewind"]) == (400, "refused")
+
+
+def test_a_reverse_proxy(live: Proxy, start: Start, stopped: FakeProvider) -> None:
+    """In front of a known host, with the lazy strategy, a proxy replays as any other."""
+    prompt = new_prompt()
+    recorded = record(live, CHAT, prompt)
+    options = ["--mode", f"reverse:https://{OPENAI}", "--set", "connection_strategy=lazy"]
+    with start(provider=stopped, settings={"mode": "replay"}, options=options, store=live.store) as running:
+        for host in (OPENAI, "127.0.0.1"):
+            connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
+            body = json.dumps(CHAT.body(prompt, "m1", 100))
+            connection.request("POST", CHAT.path, body, {"host": host})
+            response = connection.getresponse()
+            assert (response.status, response.read()) == (200, recorded.body)
+            connection.request("POST", CHAT.path, b"{}")
+            assert connection.getresponse().status == 400
+            connection.close()
+        assert running.sockets.outward(stopped.port) == []
 
 
 def test_the_count_sees_a_live_call(start: Start) -> None:

@@ -1,0 +1,192 @@
+"""Replay stays shut: when the add-on goes, whatever a mode header says, by any spelling of an address."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proxy.calls import CHAT, CHAT_SSE, OPENAI, new_prompt
+from proxy.conftest import CONTROL, Stage, Start, streaming, tell
+from rewind_proxy.cli.provider import Exchange, FakeProvider
+from support.behaviours import paced
+from support.children import PYTHON_PATH, Child, environment
+from support.client import Client
+from support.proxies import LISTENING, Proxy
+
+
+def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never came to hold"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("damage", ["removed", "broken"])
+def test_a_script_that_goes_leaves_the_proxy_shut(
+    tmp_path: Path, confdir: Path, stage: Stage, damage: str
+) -> None:
+    """mitmproxy goes on without a script that was removed or does not load: no call passes then."""
+    script = tmp_path / "rewind.py"
+    shutil.copy(Path(PYTHON_PATH) / "rewind.py", script)
+    argv = [Path(sys.executable).with_name("mitmdump"), "-s", script, "--listen-host", "127.0.0.1"]
+    sets = {
+        "confdir": confdir,
+        "rewind_mode": "replay",
+        "rewind_store": tmp_path / ".rewind" / "store",
+        "rewind_upstream": f"{OPENAI}={stage.url}",
+    }
+    words = [word for name, value in sets.items() for word in ("--set", f"{name}={value}")]
+    variables = environment(tmp_path, PYTHONPATH=PYTHON_PATH)
+    child = Child([*map(str, argv), "--listen-port", "0", *words], variables, tmp_path)
+    try:
+        port = int(child.wait_for(LISTENING)[1])
+        running = Proxy(child, port, confdir, tmp_path / ".rewind" / "store", None)  # type: ignore[arg-type]
+        prompt = new_prompt()
+        with Client(running, OPENAI) as kept:
+            assert CHAT.send(kept, prompt).status == 400
+            if damage == "removed":
+                script.unlink()
+            else:
+                script.write_text("this is no Python(")
+            until(lambda: "rror" in child.output or "No such" in child.output or gone(running, prompt))
+            for _ in range(3):
+                assert not answered(lambda: CHAT.send(kept, prompt).status)
+                assert not answered(lambda: CHAT.once(running, prompt).status)
+        assert stage.heard(prompt) == []
+    finally:
+        ended = child.stop()
+    assert ended.status == 4
+
+
+def answered(ask: Callable[[], int]) -> bool:
+    """Whether a provider answered."""
+    try:
+        return ask() == 200
+    except (OSError, ssl.SSLError, AssertionError, ValueError):
+        return False
+    except Exception as error:  # http.client has many names for a closed connection
+        return type(error).__module__ != "http.client"
+
+
+def gone(running: Proxy, prompt: str) -> bool:
+    """Whether calls are no longer answered by us."""
+    try:
+        return CHAT.once(running, prompt).status != 400
+    except Exception:  # whatever a closed connection is called
+        return True
+
+
+@pytest.mark.parametrize("word", ["repaly", "none", "auto", "record", "replay,auto"])
+def test_another_word_than_replay_is_refused(live: Proxy, stage: Stage, word: str) -> None:
+    """A mode that a request may not ask for is refused with the choice, and never goes live."""
+    prompt = new_prompt()
+    got = CHAT.once(live, prompt, headers={"x-rewind-mode": word})
+    assert got.status == 400
+    assert b"may ask for `replay` only" in got.body
+    assert stage.heard(prompt) == []
+
+
+@pytest.mark.parametrize("word", ["replay", "REPLAY", " Replay "])
+def test_replay_in_any_case_is_replay(live: Proxy, stage: Stage, word: str) -> None:
+    """The word counts, not its case."""
+    prompt = new_prompt()
+    got = CHAT.once(live, prompt, headers={"x-rewind-mode": word})
+    assert (got.status, b"no recording" in got.body, stage.heard(prompt)) == (400, True, [])
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "127.1"])
+def test_no_spelling_of_an_upstream_is_dialled(start: Start, name: str) -> None:
+    """What stands for a known host is not dialled in replay, however a client spells its address."""
+    with FakeProvider() as provider, start(provider=provider, settings={"mode": "replay"}) as running:
+        with Client(running, name, tls=False, port=provider.port) as client:
+            assert not answered(lambda: client.get("/v1/models").status)
+        assert provider.connections == 0
+
+
+def test_a_connect_to_an_address_waits_for_the_name_inside(start: Start) -> None:
+    """In replay a tunnel to an address is dialled only once the TLS inside names no known host."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, start(settings={"mode": "replay"}) as running:
+        listener.settimeout(1)
+        raw = socket.create_connection(("127.0.0.1", running.port), timeout=10)
+        raw.sendall(f"CONNECT 127.0.0.1:{listener.getsockname()[1]} HTTP/1.1\r\n\r\n".encode())
+        assert b"200" in raw.recv(4096)
+        with running.trust().wrap_socket(raw, server_hostname=OPENAI) as tls:
+            tls.sendall(f"GET /v1/models HTTP/1.1\r\nhost: {OPENAI}\r\n\r\n".encode())
+            assert b"404" in tls.recv(4096)
+        with pytest.raises(TimeoutError):
+            listener.accept()
+
+
+def test_an_upstream_of_no_known_host_stops_the_start(tmp_path: Path, confdir: Path) -> None:
+    """A key of `rewind_upstream` that no call could go to is refused; a pattern of the table is honoured."""
+    argv = [sys.executable, "-m", "rewind_proxy.mitm", "proxy", "--listen-port", "0"]
+    argv += ["--set", f"confdir={confdir}", "--set", "rewind_upstream=api.openia.com=http://127.0.0.1:9"]
+    ended = Child(argv, environment(tmp_path, PYTHONPATH=PYTHON_PATH), tmp_path).wait()
+    assert (ended.status, "api.openia.com is no known host" in ended.output) == (1, True)
+
+
+def test_a_pattern_of_the_table_has_an_upstream(start: Start, stage: Stage) -> None:
+    """`*.openai.azure.com=…` sends every Azure resource there."""
+    settings = {"upstream": [f"*.openai.azure.com={stage.url}"]}
+    prompt = new_prompt()
+    with start(settings=settings) as running, Client(running, "mine.openai.azure.com") as client:
+        path = "/openai/deployments/d/chat/completions?api-version=1"
+        client.post(path, {"messages": [{"role": "user", "content": prompt}]})
+    assert len(stage.heard(prompt)) == 1
+
+
+def test_odd_proxy_credentials_are_no_fault(live: Proxy) -> None:
+    """A user name at the proxy that is not text names no session, and the tunnel is opened all the same."""
+    with socket.create_connection(("127.0.0.1", live.port), timeout=10) as raw:
+        head = f"CONNECT {OPENAI}:443 HTTP/1.1\r\nProxy-Authorization: Basic \xff\xfe\r\n\r\n"
+        raw.sendall(head.encode("latin-1"))
+        assert b"200" in raw.recv(4096)
+
+
+def test_a_change_of_settings_leaves_streams_alone(start: Start, stage: Stage) -> None:
+    """A call under way when a setting changes goes on streaming, and its step is counted in the one report."""
+    prompt = new_prompt()
+    stage.behaviour = paced(0.3)
+    with start(provider=stage.provider, options=CONTROL) as running:
+        with streaming(running, CHAT_SSE, prompt) as stream:
+            until(lambda: len(stage.heard(prompt)) == 1)
+            assert tell(running, "set", "rewind_repeat", "last").status == 200
+            assert stream.read_to(b"data: [DONE]\n\n")
+        stage.behaviour = Exchange.send
+        CHAT.once(running, new_prompt())
+        ended = running.stop()
+    assert "2 calls" in ended.output
+
+
+def test_a_proxy_ends_with_the_verb_that_started_it(tmp_path: Path, stage: Stage) -> None:
+    """`kill -9` of `rewind run` leaves no proxy behind."""
+    argv = [sys.executable, "-c", "from rewind_proxy.cli.app import main; main()"]
+    argv += ["run", "--upstream", f"{OPENAI}={stage.url}", "--", sys.executable, "-c", SHOW_PROXY]
+    child = Child(argv, environment(tmp_path, PYTHONPATH=PYTHON_PATH, XDG_DATA_HOME=str(tmp_path)), tmp_path)
+    try:
+        until(lambda: "port=" in child.output)
+        port = int(child.output.partition("port=")[2].split()[0])
+        os.kill(child.pid, signal.SIGKILL)
+        until(lambda: not listens(port))
+    finally:
+        child.stop()
+
+
+SHOW_PROXY = "import os, time; print('port=' + os.environ['HTTPS_PROXY'].rpartition(':')[2], flush=True); time.sleep(8)"
+
+
+def listens(port: int) -> bool:
+    """Whether somebody listens on a port."""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
