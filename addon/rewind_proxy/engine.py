@@ -74,7 +74,10 @@ class Engine:
 
     def decide(self, request: RawRequest, host: Host, step: Step, *, mode: Mode) -> Decision:
         """What happens to a request. Raises what the store raises: the caller is the fail-closed boundary."""
-        reading = self.reader.read(request, host)
+        return self.decide_read(self.reader.read(request, host), step, mode=mode)
+
+    def decide_read(self, reading: Reading, step: Step, *, mode: Mode) -> Decision:
+        """What happens to a request that was read already."""
         match reading.endpoint.cls:
             case "model":
                 return self._model(reading, step, mode)

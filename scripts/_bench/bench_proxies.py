@@ -30,6 +30,7 @@ _LISTENING = re.compile(rb"listening at \S*?:(\d+)")
 _TUNNELS = 8
 _QUESTIONS = {"4 KB": 16, "64 KB": 8, "1 MB": 2}
 _AGENTS = {"4 KB": 8, "64 KB": 8, "1 MB": 4}
+_REPEATS = {"4 KB": 5, "64 KB": 5, "1 MB": 2}
 _BUDGETS = {"4 KB": 0.9, "64 KB": 0.8, "1 MB": 0.55}
 _START = 60.0
 
@@ -194,7 +195,7 @@ def measure_hits(report: Report, folder: Path, *, quick: bool) -> None:
             for proxy in proxies.values():
                 ask(proxy, folder, path, seconds=seconds)
             rates = alternate(
-                repeats,
+                min(repeats, _REPEATS[name]),
                 **{
                     way: lambda proxy=proxy, path=path: _hits_only(ask(proxy, folder, path, seconds=seconds))
                     for way, proxy in proxies.items()

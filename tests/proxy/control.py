@@ -48,7 +48,7 @@ class Control:
         ctx.options.update(**{name: value if kind in (str, str | None) else value.split()})
 
     def breaks(self, path: str, value: str) -> None:
-        """Let a method raise: `engine.decide=1`. With an empty value all are mended."""
+        """Let a method raise: `engine.decide_read=1`. With an empty value all are mended."""
         if not value:
             while self._mended:
                 setattr(*self._mended.pop())

@@ -19,7 +19,7 @@ from support.client import Client, Got
 from support.proxies import Proxy, proxy
 
 DECIDING = [
-    "engine.decide",
+    "engine.decide_read",
     "engine.reader.read",
     "store.lookup_exact",
     "engine.reader._understand",

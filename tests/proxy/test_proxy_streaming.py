@@ -10,12 +10,13 @@ from itertools import pairwise
 
 import pytest
 
-from proxy.calls import CHAT_SSE, GENERATE_ARRAY, STREAMED, Ask, new_prompt
+from proxy.calls import CHAT, CHAT_SSE, GENERATE_ARRAY, OPENAI, STREAMED, Ask, new_prompt
 from proxy.conftest import Stage, streaming
 from proxy.looking import recorded
 from rewind_proxy.cli.provider import Exchange
 from rewind_proxy.store import Store
 from support import behaviours
+from support.client import Client
 from support.proxies import Proxy
 
 PAUSE = 0.03
@@ -131,3 +132,29 @@ def test_streams_at_the_same_time_do_not_mix(live: Proxy, offline: Proxy, stage:
         assert got[prompt] == stage.said(prompt)
         recorded(live.store, prompt)
         assert CHAT_SSE.once(offline, prompt).body == got[prompt]
+
+
+def test_a_large_body_delays_no_other_client(live: Proxy) -> None:
+    """While a body of megabytes is read, other clients are answered in between."""
+    text = " ".join(f"line {number} of 2026-11-30 in /home/a/app" for number in range(200_000))
+    body = {"model": "m1", "messages": [{"role": "user", "content": text}]}
+    took: list[float] = []
+
+    def ask() -> None:
+        started = time.monotonic()
+        with Client(live, OPENAI) as client:
+            assert client.post("/v1/chat/completions", body).status == 200
+        took.append(time.monotonic() - started)
+
+    large = threading.Thread(target=ask)
+    prompt = new_prompt()
+    CHAT.once(live, prompt)
+    waits: list[float] = []
+    with Client(live, OPENAI) as small:
+        large.start()
+        while large.is_alive():
+            started = time.monotonic()
+            assert CHAT.send(small, prompt).status == 200
+            waits.append(time.monotonic() - started)
+    large.join()
+    assert max(waits) < took[0] / 2

@@ -149,7 +149,7 @@ class Rewind:
             flow.request.stream = True
             self.note_tunnel(flow.request.pretty_host)
 
-    def request(self, flow: http.HTTPFlow) -> None:
+    async def request(self, flow: http.HTTPFlow) -> None:
         """The boundary: a known host's request is decided here, and no fault sends it on in replay."""
         if flow.response is not None or flow.error is not None:
             return
@@ -177,7 +177,9 @@ class Rewind:
                 self._forward_unread(flow, step)
                 return
             started = time.monotonic()
-            decision = self.runtime.decide(traffic.raw_request(flow), host, step, mode)
+            decision = await self.runtime.decide(traffic.raw_request(flow), host, step, mode)
+            if flow.error is not None:
+                return  # the client left while its request was read
             match decision:
                 case Replay():
                     started -= self._pacing.replay(

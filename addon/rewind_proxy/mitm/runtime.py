@@ -5,6 +5,7 @@ It knows no mitmproxy. All writing happens on threads of its own: the loop only 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable
@@ -13,10 +14,11 @@ from datetime import UTC, datetime
 from threading import Lock
 
 from rewind_proxy.canonical.model import JsonObject, Mode
+from rewind_proxy.canonical.redact import Redactor
 from rewind_proxy.engine import Decision, Engine, Fail, Forward, Replay, Session, Step
 from rewind_proxy.errors import RewindError
 from rewind_proxy.matching.opening import open_ready
-from rewind_proxy.matching.reading import RawRequest
+from rewind_proxy.matching.reading import RawRequest, RequestReader
 from rewind_proxy.recording import Captured, NotRecorded, exchange, passed_step, recorded_step
 from rewind_proxy.report import Report
 from rewind_proxy.settings import Settings
@@ -25,6 +27,9 @@ from rewind_proxy.store.records import CassetteRecord, RunRecord, StepRecord
 from rewind_proxy.wire import Host, HostTable
 
 logger = logging.getLogger(__name__)
+
+LARGE_BODY = 2**20
+"""Bytes as sent; below, handing a body to a thread costs more than it saves."""
 
 RequestLine = tuple[str, str, str]
 """(method, host, path) of a request that could not be read."""
@@ -57,6 +62,10 @@ class Runtime:
         self._recorder = Recorder(self.store, self.log, on_failure=_warn)
         # Answers are decoded and read on a thread of their own, so that a long one delays no other client.
         self._reading = ThreadPoolExecutor(1, "rewind-reading")
+        self._large = ThreadPoolExecutor(1, "rewind-large")
+        # A reader of its own: the caches of one are not for two threads.
+        rules = opened.reader.redactor.rules
+        self._large_reader = RequestReader(hosts, Redactor(rules), settings.match_settings, settings.max_body)
         self._sessions: dict[str, Session] = {}
         self._counting = Lock()
 
@@ -83,9 +92,14 @@ class Runtime:
         except Exception as error:  # it costs this line of the log; whoever ends the proxy gets the report
             _warn(f"run {run.id} is not in the log: {error}")
 
-    def decide(self, request: RawRequest, host: Host, step: Step, mode: Mode) -> Decision:
-        """The engine's decision."""
-        decision = self.engine.decide(request, host, step, mode=mode)
+    async def decide(self, request: RawRequest, host: Host, step: Step, mode: Mode) -> Decision:
+        """The engine's decision. A large body is read on a thread: meanwhile other clients go on."""
+        if len(request.body) < LARGE_BODY:
+            reading = self.engine.reader.read(request, host)
+        else:
+            loop = asyncio.get_running_loop()
+            reading = await loop.run_in_executor(self._large, self._large_reader.read, request, host)
+        decision = self.engine.decide_read(reading, step, mode=mode)
         if isinstance(decision, Replay | Forward | Fail) and decision.fault is not None:
             logger.warning("rewind: fault on purpose at %s: %s", step.id, decision.fault.text)
         return decision
@@ -131,6 +145,7 @@ class Runtime:
 
     def close(self, now: float) -> JsonObject:
         """Write what is left, end the runs, close everything; the report, still without the child's exit."""
+        self._large.shutdown(wait=True)
         self._reading.shutdown(wait=True)
         self._recorder.close()
         for session in self._sessions.values():

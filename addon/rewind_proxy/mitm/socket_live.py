@@ -50,8 +50,8 @@ class Opening:
     provider: Provider = field(repr=False)
 
     def mode(self, owner: Owner) -> Mode:
-        """The mode in force for this socket."""
-        return "replay" if self.replay_only else owner.mode
+        """The mode in force for this socket; the safe one where nobody can decide any more."""
+        return "replay" if self.replay_only or owner.runtime is None else owner.mode
 
     def request(self, body: bytes) -> RawRequest:
         """The POST that a turn of the socket stands for."""

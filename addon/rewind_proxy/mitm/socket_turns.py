@@ -90,12 +90,16 @@ class SocketTurns:
             for task in filter(None, (*self._pumps, self._playing)):
                 task.cancel()
             self._live.end("the socket was closed")
-            for peer in filter(None, (self._upstream, self._client)):
-                peer.abort()
+            self.abort()
 
     def end(self, why: str) -> None:
         """The store is about to be closed: what is under way is not recorded."""
         self._live.end(why)
+
+    def abort(self) -> None:
+        """Break off both sides, with not another word to the provider."""
+        for peer in filter(None, (self._upstream, self._client)):
+            peer.abort()
 
     def _listen(self, peer: Peer) -> None:
         self._pumps.append(asyncio.get_running_loop().create_task(self._pump(peer)))
@@ -211,7 +215,7 @@ class SocketTurns:
             started = time.monotonic()
             agent = self._opening.upgrade.header("user-agent")
             step = runtime.step(self._opening.session, agent, time.time())
-            decision = runtime.decide(
+            decision = await runtime.decide(
                 self._opening.request(request.encoded()), self._opening.host, step, mode
             )
             match decision:

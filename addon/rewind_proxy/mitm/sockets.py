@@ -90,7 +90,8 @@ class Sockets:
         self._awaited[token] = opening
         self._led[flow.id] = _Led(opening, traffic.address_of(flow))
         traffic.label(flow, "socket", "passed", serve.step.id)
-        traffic.mask(flow)  # the origin needs no credentials
+        if self._owner.settings is None or self._owner.settings.mask_flow:
+            traffic.mask(flow)  # the origin needs no credentials
         flow.request.headers[TOKEN_HEADER] = token
         # The `.data` ones, so that the Host header stays (MITMPROXY.md).
         request = flow.request.data
@@ -138,9 +139,11 @@ class Sockets:
         self._server = await asyncio.start_server(self._connected, sock=listener)
 
     def done(self) -> None:
-        """Accept no more. Sockets that are open end with the proxy."""
+        """Accept no more, and break off what is open: after a live reload another add-on decides."""
         if self._server is not None:
             self._server.close()
+        for turns in self._open:
+            turns.abort()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

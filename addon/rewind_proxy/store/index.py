@@ -5,21 +5,25 @@ Every key starts with a digest of the settings, so that indexes live side by sid
     settings, fingerprint, seq → cassette id         the recordings of a fingerprint, in recorded order
     settings, seq → fingerprint, last link           what was indexed; empty: cannot be keyed (quarantined)
 
-In `prefixes` a node is a link of the chain of message digests; the value is always the link before it:
+In `prefixes` a node is a link of the chain of message digests, and all chains start at one root. A value is the
+sketch of what the entry adds (`sketch.py`), then the link before the node:
 
-    settings, link, "c", next link                   some recording goes on from here
-    settings, link, "t", seq                         the chain of this recording ends here
+    settings, link, "c", next link                   some recording goes on from here; sketch of the message
+    settings, link, "t", seq                         this recording ends here; sketch of its parameters
 
 A link is the digest of everything up to it, so a chain is written from its end only as far back as it is new.
+Going down from where a chain leaves the tree, `nearest` follows what looks alike by the sketches.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rewind_proxy.store.blobs import add_count, read_count
 from rewind_proxy.store.environment import META
+from rewind_proxy.store.sketch import EMPTY, SKETCH, Sketched, likeness
 from rewind_proxy.store.transaction import Txn
 
 TABLES = ("normalised", "prefixes")
@@ -32,7 +36,13 @@ _SETTINGS = 16
 _DIGEST = 32
 _LINK = 16
 _SEQ = 8
-_VISITED = 256
+_ROOT = bytes(_LINK)
+_VISITED = 10_000
+"""Entries that one search looks at: some 30 ms."""
+_BEAM = 16
+"""Nodes of one depth that are followed further."""
+_FRACTION = 0.01
+"""What the parameters weigh beside one message: they decide among recordings of one conversation."""
 
 
 def settings_key(settings_digest: str) -> bytes:
@@ -72,19 +82,27 @@ def is_indexed(txn: Txn, settings: bytes, seq: bytes) -> bool:
 
 
 def add(
-    txn: Txn, settings: bytes, seq: bytes, cassette_id: bytes, normalised: str, links: Sequence[str]
+    txn: Txn,
+    settings: bytes,
+    seq: bytes,
+    cassette_id: bytes,
+    normalised: str,
+    links: Sequence[str],
+    sketched: Sketched = EMPTY,
 ) -> None:
-    """Index a recording that is not indexed yet."""
+    """Index a recording that is not indexed yet; `sketched` gives the sketches of what its links stand for."""
     fingerprint, chain = fingerprint_key(normalised), _chain(links)
     txn.put(_NORMALISED, settings + fingerprint + seq, cassette_id)
     txn.put(_NORMALISED, settings + seq, fingerprint + (chain[-1] if chain else b""))
     add_count(txn, _INDEXED + settings, 1)
-    before = [b"", *chain]
+    before = [b"", _ROOT, *chain]
     if chain:
-        txn.put(_PREFIXES, settings + chain[-1] + _TAIL + seq, before[-2])
-    for at in range(len(chain) - 1, 0, -1):
-        if not txn.add(_PREFIXES, settings + chain[at - 1] + _CHILD + chain[at], before[at - 1]):
+        txn.put(_PREFIXES, settings + chain[-1] + _TAIL + seq, sketched.params() + before[-2])
+    for at in range(len(chain) - 1, -1, -1):
+        entry = settings + before[at + 1] + _CHILD + chain[at]
+        if txn.get(_PREFIXES, entry) is not None:
             break
+        txn.put(_PREFIXES, entry, sketched.link(at) + before[at])
 
 
 def quarantine(txn: Txn, settings: bytes, seq: bytes) -> None:
@@ -122,10 +140,11 @@ def remove(txn: Txn, settings: bytes, seq: bytes) -> None:
     link = value[_DIGEST:]
     entry = settings + link + _TAIL + seq
     while link:
-        before = txn.get(_PREFIXES, entry)
+        value = txn.get(_PREFIXES, entry)
         txn.delete(_PREFIXES, entry)
-        if before is None or any(True for _ in txn.scan(_PREFIXES, settings + link)):
+        if value is None or any(True for _ in txn.scan(_PREFIXES, settings + link)):
             return
+        before = value[SKETCH:]
         entry, link = settings + before + _CHILD + link, before
 
 
@@ -135,12 +154,31 @@ def lookup(txn: Txn, settings: bytes, fingerprint: str) -> Iterator[tuple[bytes,
         yield key[-_SEQ:], cassette_id
 
 
-def nearest(txn: Txn, settings: bytes, links: Sequence[str]) -> tuple[bytes, int] | None:
-    """(seq, number of links shared) of the recording that shares the longest prefix of a chain.
+class Near(NamedTuple):
+    """A recording that is like a request."""
 
-    Among several it is one whose chain is about as long, the newest of these.
+    seq: bytes
+    shared: int
+    """How many links of their chains are the same."""
+    likeness: float
+    """Of all that follows the first link (messages; parameters where neither has any), from 0 to 1."""
+
+
+def nearest(
+    txn: Txn, settings: bytes, links: Sequence[str], sketched: Sketched = EMPTY
+) -> Near | None:
+    """The recording that is most like a request, by its chain; None when there is none at all.
+
+    It shares the longest prefix that any recording shares, and of those that do it is alike in what follows,
+    then about as long, then the newest. At most `_VISITED` entries are looked at.
     """
     chain = _chain(links)
+    shared = _longest_prefix(txn, settings, chain)
+    search = _Search(txn, settings, chain, sketched, shared)
+    return search.best()
+
+
+def _longest_prefix(txn: Txn, settings: bytes, chain: Sequence[bytes]) -> int:
     shared, beyond = 0, len(chain) + 1
     while beyond - shared > 1:  # a link is known only if all before it are
         middle = (shared + beyond) // 2
@@ -148,22 +186,60 @@ def nearest(txn: Txn, settings: bytes, links: Sequence[str]) -> tuple[bytes, int
             shared = middle
         else:
             beyond = middle
-    if not shared:
-        return None
-    best: tuple[int, bytes] | None = None
-    level, length, visited = [chain[shared - 1]], shared, 0
-    while level and (best is None or (length <= len(chain) and visited < _VISITED)):
-        below: list[bytes] = []
-        for node in (settings + link for link in level):
-            for key, _ in txn.scan(_PREFIXES, node):
-                if visited >= _VISITED and (below or best):
+    return shared
+
+
+class _Node(NamedTuple):
+    score: float
+    """The likeness of all messages so far, one each at most."""
+    head: float
+    """The likeness of the first link."""
+    link: bytes
+
+
+class _Search:
+    """Goes down from the end of the shared prefix, level by level, along what is most alike."""
+
+    def __init__(
+        self, txn: Txn, settings: bytes, chain: Sequence[bytes], sketched: Sketched, shared: int
+    ) -> None:
+        self._txn, self._settings, self._chain = txn, settings, chain
+        self._sketched, self._shared = sketched, shared
+        self._left = _VISITED
+        self._best: tuple[float, bytes, float] | None = None
+
+    def best(self) -> Near | None:
+        """What was found."""
+        start = self._chain[self._shared - 1] if self._shared else _ROOT
+        level, depth = [_Node(max(0, self._shared - 1), 1.0, start)], self._shared
+        while level and self._left > 0 and (self._best is None or depth <= len(self._chain) + _BEAM):
+            level, depth = self._below(level, depth), depth + 1
+        return Near(self._best[1], self._shared, self._best[2]) if self._best else None
+
+    def _below(self, level: Sequence[_Node], depth: int) -> list[_Node]:
+        asked = self._sketched.link(depth) if depth < len(self._chain) else None
+        found: list[_Node] = []
+        for node in level:
+            at = self._settings + node.link
+            for key, value in self._txn.scan(_PREFIXES, at):
+                if self._left <= 0 and (found or self._best):
                     break
-                visited += 1
-                kind, rest = key[len(node) : len(node) + 1], key[len(node) + 1 :]
-                if kind == _CHILD:
-                    below.append(rest)
-                else:
-                    candidate = (-abs(length - len(chain)), rest)
-                    best = candidate if best is None else max(best, candidate)
-        level, length = below, length + 1
-    return (best[1], shared) if best else None
+                self._left -= 1
+                rest = key[len(at) + 1 :]
+                if key[len(at) : len(at) + 1] == _TAIL:
+                    self._end(node, depth, rest, value)
+                    continue
+                alike = 0.0 if asked is None else likeness(asked, value[:SKETCH])
+                found.append(
+                    _Node(node.score + alike, node.head, rest) if depth else _Node(0.0, alike, rest)
+                )
+        found.sort(reverse=True)
+        return found[:_BEAM]
+
+    def _end(self, node: _Node, depth: int, seq: bytes, value: bytes) -> None:
+        params = likeness(self._sketched.params(), value[:SKETCH])
+        messages = max(depth, len(self._chain)) - 1
+        alike = node.score / messages if messages > 0 else params
+        rank = node.head + (node.score + _FRACTION * params) / max(1, messages)
+        if self._best is None or (rank, seq) > self._best[:2]:
+            self._best = (rank, seq, alike)

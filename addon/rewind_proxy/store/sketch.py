@@ -1,0 +1,55 @@
+"""Sketches: a few bytes that tell how much two texts have in common, without either of them.
+
+A sketch is a set of bits, one for each word; of a long text the words with the smallest hashes stand for all
+(a bottom-k sketch: Broder, "On the resemblance and containment of documents", 1997). Two sketches have as
+many bits in common as their texts have words, about, so a changed word in a message is told from another
+message. It only chooses which recording a miss report shows.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+from functools import cache
+
+SKETCH = 32
+"""Bytes of a sketch."""
+_WORDS = 48
+"""Words that stand for a text, at most."""
+_MOST = 8192
+"""Characters that are looked at of a text: half from its start, half from its end."""
+
+_WORD = re.compile(r"\w+")
+
+
+def sketch(text: str) -> bytes:
+    """The sketch of a text."""
+    if len(text) > _MOST:
+        text = f"{text[: _MOST // 2]} {text[-_MOST // 2 :]}"
+    words = {zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in _WORD.findall(text)}
+    bits = 0
+    for word in sorted(words)[:_WORDS]:
+        bits |= 1 << (word % (8 * SKETCH))
+    return bits.to_bytes(SKETCH)
+
+
+def likeness(a: bytes, b: bytes) -> float:
+    """From 0, nothing in common, to 1; texts without a word are alike."""
+    if a == b:
+        return 1.0
+    ones, others = int.from_bytes(a), int.from_bytes(b)
+    return (ones & others).bit_count() / (ones | others).bit_count()
+
+
+class Sketched:
+    """The sketches of a request, each made when it is asked for: most of a session's are stored already."""
+
+    def __init__(self, link: Callable[[int], str], params: Callable[[], str]) -> None:
+        """`link` gives the text of what the link of that index stands for, `params` that of the rest."""
+        self.link = cache(lambda at: sketch(link(at)))
+        self.params = cache(lambda: sketch(params()))
+
+
+EMPTY = Sketched(lambda _: "", str)
+"""Of a request of which nothing is known but its chain."""
