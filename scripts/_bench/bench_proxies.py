@@ -222,7 +222,7 @@ def measure_hits(report: Report, folder: Path, *, quick: bool) -> None:
                     f"{rates['lean']:.0f} per second",
                 ),
             )
-    count = 1000 if quick else 10_000
+    count = 1000 if quick else 3000
     with running(floor(), folder) as plain, running(scripted(), folder, settings) as ours:
         mixed = folder / "4 KB.requests"
         for proxy in (plain, ours):

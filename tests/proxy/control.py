@@ -65,9 +65,9 @@ class Control:
         setattr(target, name, broken)
 
     def idle(self, _name: str, _value: str) -> None:
-        """Refused while an answer or a hook is under way, or a socket but the clients' is open."""
+        """Refused while an answer is made or held back, or a socket but the clients' is open."""
         running = [task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}]
-        tasks = [name for name in running if name.startswith(("rewind", "handle_hook"))]
+        tasks = [name for name in running if name.startswith(("rewind", "handle_hook(responseheaders"))]
         clients = {address[1] for address in ctx.master.addons.get("proxyserver").listen_addrs()}
         opened = [each for each in gc.get_objects() if type(each) is socket.socket and each.fileno() != -1]
         names = [each.getsockname() for each in opened if each.family == socket.AF_INET]

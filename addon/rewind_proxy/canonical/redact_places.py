@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Literal
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.canonical.redact_rules import RUN_LENGTH, holds_token
 
 NameKind = Literal["authorization", "password", "key", "token", ""]
 """What a member's name says of its value; empty when it says nothing."""
@@ -41,26 +42,40 @@ _KEYS = tuple(
     "masterkey storagekey sharedkey sharedaccesskey subscriptionkey servicekey serverkey clientsecret "
     "appsecret consumersecret webhooksecret signingsecret accesstoken refreshtoken authtoken "
     "authorizationtoken bearertoken sessiontoken securitytoken apitoken idtoken privatetoken oauthtoken "
-    "servicetoken bottoken".split()
+    "servicetoken bottoken appkey functionkey functionskey sessionkey virtualkey".split()
 )
 _COOKIES = frozenset({"cookie", "setcookie", "cookies"})
-_LOOSE = ("token", "secret", "auth", "credential", "credentials", "secretvalue")
-_PAGING = (
-    "pagetoken",
-    "nexttoken",
-    "continuationtoken",
-    "cursortoken",
-    "synctoken",
-    "starttoken",
-    "stoptoken",
+_LOOSE = (
+    "token",
+    "secret",
+    "auth",
+    "authentication",
+    "credential",
+    "credentials",
+    "secretvalue",
+    "jwt",
+    "clientassertion",
+    "jwtassertion",
 )
+_NO_SECRETS = tuple(
+    f"{word}token"
+    for word in (
+        "page next prev previous continuation cursor sync start stop skip delta resume first last max min "
+        "eos bos pad unk mask sep cancel cancellation idempotency"
+    ).split()
+)
+"""Tokens that turn pages, or that a model reads."""
 _NOT_WORD = re.compile(r"[^a-z0-9]+")
 
 
 @lru_cache(maxsize=4096)
 def name_kind(name: str) -> NameKind:
-    """What the name of a member, header or parameter says of its string value."""
-    if len(name) > 80:
+    """What the name of a member, header or parameter says of its string value.
+
+    A name that is itself a credential says nothing, whether or not the rule for it is on: so the value's fate
+    is the same before and after the name was redacted.
+    """
+    if len(name) > 80 or (len(name) >= RUN_LENGTH and holds_token(name)):
         return ""
     flat = _NOT_WORD.sub("", name.lower())
     if flat in _AUTHORIZATION or flat.endswith("authorization"):
@@ -69,7 +84,7 @@ def name_kind(name: str) -> NameKind:
         return "password"
     if flat.endswith(_KEYS):
         return "key"
-    if flat.endswith(_LOOSE) and not flat.endswith(_PAGING):
+    if flat.endswith(_LOOSE) and not flat.endswith(_NO_SECRETS):
         return "token"
     return ""
 

@@ -80,7 +80,35 @@ _SK = (
     "|(?=[a-z0-9_-]{0,64}[A-Z])(?=[A-Z0-9_-]{0,64}[a-z])"
     f"(?={_BASE64URL}{{0,64}}?[A-Za-z][0-9]{{1,8}}[A-Za-z]){_BASE64URL}{{20,}})"
 )
-_JWT_HEADER = f"{_BASE64URL}{{17,1024}}+"
+
+
+@dataclass(frozen=True, slots=True)
+class _TokenOfParts(TokenRule):
+    """A JSON Web Token or an encrypted one: its header may be as long as a chain of certificates (`x5c`).
+
+    Its parts are read one after another, each once, so that no header is too long to be read in linear time.
+    """
+
+    def spans(self, text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG002  # one signature for all rules
+        """Where `text` holds such credentials, in order."""
+        position = 0
+        while (found := _JWT_START.search(text, position)) is not None:
+            header = _JWT_PART.match(text, found.end())
+            position = header.end() if header else found.end()
+            rest = (_JWT_REST if position - found.end() >= 17 else _JWT_BODY).match(text, position)
+            if position - found.end() >= 8 and rest is not None:
+                position = rest.end()
+                yield found.start(), position
+
+
+_JWT_START = re.compile(starts("eyJ"))
+_JWT_PART = re.compile(f"{_BASE64URL}*+")
+_JWT_BODY = re.compile(rf"\.eyJ{_BASE64URL}{{17,}}+(?:\.{_BASE64URL}*){{0,3}}")
+_JWT_REST = re.compile(
+    rf"\.{_BASE64URL}{{10,}}+\.{_BASE64URL}{{6,}}+(?:\.{_BASE64URL}+){{0,2}}"
+    rf"|\.\.{_BASE64URL}{{8,}}+\.{_BASE64URL}{{8,}}+\.{_BASE64URL}{{6,}}+"
+    rf"|{_JWT_BODY.pattern}"
+)
 
 TOKEN_RULES: tuple[TokenRule, ...] = (
     _rule("RW101", "openai-key", ("sk-", f"(?:proj|svcacct|admin|service|None)-{_LONG}"), ("sk-", _SK)),
@@ -232,11 +260,12 @@ TOKEN_RULES: tuple[TokenRule, ...] = (
     _rule("RW234", "artifactory-key", ("AKCp", f"{_WORD}{{60,}}")),
     _rule("RW235", "one-password-token", ("ops_eyJ", f"{_WORD}{{16}}[A-Za-z0-9+/_-]{{80,}}={{0,3}}")),
     _rule("RW236", "crates-io-token", ("cio", f"{_WORD}{{32}}(?!{_WORD})")),
-    _rule(
-        "RW301",
-        "jwt",
-        ("eyJ", rf"{_JWT_HEADER}\.{_BASE64URL}{{10,}}+\.{_BASE64URL}{{6,}}+(?:\.{_BASE64URL}+){{0,2}}"),
-        ("eyJ", rf"{_JWT_HEADER}\.\.{_BASE64URL}{{8,}}+\.{_BASE64URL}{{8,}}+\.{_BASE64URL}{{6,}}+"),
-        ("eyJ", rf"{_BASE64URL}{{8,1024}}+\.eyJ{_BASE64URL}{{17,}}+(?:\.{_BASE64URL}*){{0,3}}"),
-    ),
+    _TokenOfParts("RW301", "jwt", ("eyJ",), ()),
 )
+
+
+def holds_token(text: str) -> bool:
+    """Whether any rule of the above has a match in `text`."""
+    return any(
+        any(literal in text for literal in rule.literals) and any(rule.spans(text, "")) for rule in TOKEN_RULES
+    )

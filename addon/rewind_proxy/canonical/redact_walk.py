@@ -13,6 +13,15 @@ from typing import TypeAlias
 
 from rewind_proxy.canonical import jcs
 from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.canonical.redact_names import (
+    NUMBER_RULE,
+    SHORTEST_NAME,
+    NameRule,
+    copied,
+    is_concerned,
+    numbered_names,
+    redacted_names,
+)
 from rewind_proxy.canonical.redact_places import (
     FREE_MEMBERS,
     NameKind,
@@ -34,11 +43,39 @@ _Link: TypeAlias = tuple["_Link", str | int] | None
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 
 
-def redact_tree(value: JsonValue, leaf: Leaf, *, wire: bool) -> tuple[JsonValue, list[Hit]]:
+def redact_tree(
+    value: JsonValue, leaf: Leaf, rule: NameRule, *, wire: bool
+) -> tuple[JsonValue, list[Hit]]:
     """`value` with `leaf` applied to its string leaves, and what that changed, with paths below `value`.
 
-    `wire`: it is a body of a provider's API, where ids, signatures and encrypted members are left alone.
+    A member name that is a credential by `rule` is redacted too. `wire`: it is a body of a provider's API,
+    where ids, signatures and encrypted members are left alone.
     """
+    try:
+        return _redact_leaves(value, leaf, rule, wire=wire)
+    except _NameConcerned:
+        return _redact_names(value, leaf, rule, wire=wire)
+
+
+class _NameConcerned(Exception):  # noqa: N818  # no error: names are to be looked at first
+    """A member name is a credential, or a mark with a number."""
+
+
+def _redact_names(
+    value: JsonValue, leaf: Leaf, rule: NameRule, *, wire: bool
+) -> tuple[JsonValue, list[Hit]]:
+    own = copied(value)
+    renamed = list(redacted_names(own, rule))
+    redacted, found = _redact_leaves(own, leaf, None, wire=wire)
+    renamed += ((holder, NUMBER_RULE) for holder in numbered_names(redacted))
+    if not renamed and not found:
+        return value, []
+    return redacted, [*((rule_id, "") for _, rule_id in renamed), *found]
+
+
+def _redact_leaves(
+    value: JsonValue, leaf: Leaf, rule: NameRule | None, *, wire: bool
+) -> tuple[JsonValue, list[Hit]]:
     if isinstance(value, str):
         text, hits = leaf(value, "")
         return text, list(hits)
@@ -50,6 +87,8 @@ def redact_tree(value: JsonValue, leaf: Leaf, *, wire: bool) -> tuple[JsonValue,
         nested: list[tuple[JsonValue, _Link, str, bool]] = []
         if isinstance(node, dict):
             for name, child in node.items():
+                if rule is not None and len(name) >= SHORTEST_NAME and is_concerned(name, rule):
+                    raise _NameConcerned
                 if isinstance(child, str):
                     kind = name_kind(name)
                     if child and name != jcs.NUMBER_TAG:
@@ -162,7 +201,7 @@ def _copy(value: JsonValue) -> JsonValue:
 
 # JSON in a string ---------------------------------------------------------------------------------------
 
-_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<name>\s*+:)?')
+_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 
 def json_in(text: str) -> JsonValue | None:
@@ -176,27 +215,29 @@ def json_in(text: str) -> JsonValue | None:
         return None
 
 
-def redact_json(text: str, value: JsonValue, leaf: Leaf) -> tuple[str, tuple[Hit, ...]]:
-    """The JSON document `text` (read as `value`) with its string leaves redacted.
+def redact_json(
+    text: str, value: JsonValue, leaf: Leaf, rule: NameRule
+) -> tuple[str, tuple[Hit, ...]]:
+    """The JSON document `text` (read as `value`) with its string leaves and its names redacted.
 
-    Only the string tokens that change are written anew: numbers, white space, names and the spelling of all
-    other strings stay as they are, so the result is the same however often it is done.
+    Only the string tokens that change are written anew: numbers, white space and the spelling of all other
+    strings stay as they are, so the result is the same however often it is done.
     """
-    redacted, hits = redact_tree(value, leaf, wire=False)
+    redacted, hits = redact_tree(value, leaf, rule, wire=False)
     if not hits:
         return text, ()
     pieces: list[str] = []
     end = 0
-    tokens = (token for token in _JSON_STRING.finditer(text) if token["name"] is None)
+    tokens = _JSON_STRING.finditer(text)
     for token, before, after in zip(tokens, _strings(value), _strings(redacted), strict=True):
-        if after is not before:
+        if after is not before and after != before:
             pieces += [text[end : token.start()], json.dumps(after, ensure_ascii=False)]
             end = token.end()
     return "".join(pieces) + text[end:], tuple(hits)
 
 
 def _strings(value: JsonValue) -> Iterator[str]:
-    """The string leaves in the order of the document; numbers that JCS cannot say were no strings there."""
+    """Names and string leaves in the order of the document; numbers that JCS cannot say were no strings."""
     stack = [value]
     while stack:
         node = stack.pop()
@@ -205,4 +246,5 @@ def _strings(value: JsonValue) -> Iterator[str]:
         elif isinstance(node, list):
             stack.extend(reversed(node))
         elif isinstance(node, dict) and jcs.NUMBER_TAG not in node:
-            stack.extend(reversed(node.values()))
+            for name, child in reversed(node.items()):
+                stack += [child, name]

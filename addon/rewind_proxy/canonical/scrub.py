@@ -3,7 +3,7 @@
 `Scrubber.leaf` depends on the text, its member name and its place alone, so its result is kept in a bounded
 cache: an agent sends its whole history again on every turn. `Numbering` belongs to one request.
 
-Rules: RS101 uuid · RS102 linking id · RS103 date with time · RS104 date by cue · RS105 root of a path ·
+Rules: RS001 text folding (step 3) · RS101 uuid · RS102 linking id · RS103 date with time · RS104 date by cue · RS105 root of a path ·
 RS106 random name below temp · RS107 folder (`paths = all`) · RS201 duration · RS202 process id · RS203 id
 made by the client in a tool result · `scrub:<name>` a project's own · `preset:<id>:<name>` an agent's.
 """
@@ -32,6 +32,7 @@ PLACE_OF_ROLE: dict[Role, Place] = {
     "tool": "tool_result",
 }
 LINKING_ID = "RS102"
+FOLDING = "RS001"
 
 # `-8f3a-` finds the second group of a UUID cheaply; the whole is then looked at around it.
 _UUID_MIDDLE = re.compile(r"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
@@ -124,7 +125,7 @@ class Scrubber:
         key = (text, member, place, roots if rooted is None else rooted)
         known = self._cache.get(key)
         if known is None:
-            normal = normalise_text(text)
+            normal = text if FOLDING in self._off else normalise_text(text)
             known = Leaf(normal, self._scan(normal, member, place, roots))
             self._cache.put(key, known, len(text))
         return known

@@ -30,6 +30,14 @@ class Taken(NamedTuple):
     value: str
 
 
+class CanonicalParts(NamedTuple):
+    """Messages, tools and parameters. Of two requests with one normalised fingerprint they are parallel."""
+
+    messages: Sequence[Message]
+    tools: Sequence[JsonObject]
+    params: JsonObject
+
+
 class Shown:
     """Takes the messages, tools and parameters of one request in canonical order."""
 
@@ -90,6 +98,10 @@ class Shown:
         return Walk(self._scrubber, self._media, numbering, self._roots, self._keys["params"])
 
     # -- for reports
+
+    def kept(self) -> CanonicalParts:
+        """What was taken, as it was before scrubbing: without what is volatile, ignored or cut off."""
+        return CanonicalParts(self._messages, self._tools, self._params)
 
     def taken(self) -> list[Taken]:
         """What was taken out, in canonical order: a numbered value once, others each time."""

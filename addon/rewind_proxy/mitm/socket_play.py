@@ -3,21 +3,93 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
+from rewind_proxy.decisions import Fail, Refuse, Replay
+from rewind_proxy.mitm.runtime import Runtime
 from rewind_proxy.mitm.socket_peer import Peer
-from rewind_proxy.pace import Cue
-from rewind_proxy.wire.socket_answers import AnswerEvents, Player, event_of
+from rewind_proxy.pace import Cue, cues, faulted
+from rewind_proxy.recording import faulted_step, refused_step, replayed_step
+from rewind_proxy.wire import sockets
+from rewind_proxy.wire.socket_answers import AnswerEvents, Player, error_frame, event_of, warm_up_answer
 
-AT_ONCE = None
-"""The cues of an answer that is due as a whole and now."""
+logger = logging.getLogger(__name__)
 
 
-async def play(client: Peer, body: bytes, due: Sequence[Cue] | None) -> AnswerEvents:
+class Playing:
+    """Gives the answers of ours on one socket. `over` is called when one that took its time has ended."""
+
+    def __init__(
+        self, client: Peer, chain: sockets.Chain, host: str, over: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._client = client
+        self._chain = chain
+        self._host = host
+        self._over = over
+        self.task: asyncio.Task[None] | None = None
+        """The answer that is taking its time."""
+
+    async def warm_up(self, request: sockets.FullRequest) -> None:
+        """Answer a warm-up at once: nothing was to be generated."""
+        body = warm_up_answer()
+        await self._give(request, _play(self._client, body, ((0.0, len(body)),)), 0.0)
+
+    async def replay(
+        self, replay: Replay, request: sockets.FullRequest, runtime: Runtime, started: float
+    ) -> None:
+        """Answer a turn from the store, at its pace."""
+        status, body = replay.cassette.answer.status, replay.answer.body
+        due = cues(replay.answer.chunks, len(body), runtime.settings.pace)
+        if replay.fault is not None:
+            due = faulted(due, body, replay.fault, streamed=True)
+        last = due[-1][0]
+        if 200 <= status < 300:
+            playing = _play(self._client, body, due)
+        else:
+            playing = _play_error(self._client, error_frame(status, body, replay.headers), last)
+        await self._give(request, playing, last)
+        runtime.note(replayed_step(replay, round((time.monotonic() - started + last) * 1000)))
+
+    async def fail(self, fail: Fail, request: sockets.FullRequest, runtime: Runtime, started: float) -> None:
+        """Answer a turn with an error on purpose."""
+        last = fail.fault.stall
+        playing = _play_error(self._client, error_frame(fail.status, fail.body, fail.headers), last)
+        await self._give(request, playing, last)
+        runtime.note(faulted_step(fail, round((time.monotonic() - started + last) * 1000)))
+
+    async def _give(
+        self, request: sockets.FullRequest, playing: Coroutine[object, object, AnswerEvents], last: float
+    ) -> None:
+        """Give an answer of ours: at once, or beside what else arrives until its `last` second."""
+        if last <= 0:
+            self._chain.remember(request, await playing)
+        else:
+            self.task = asyncio.get_running_loop().create_task(self._give_on(request, playing))
+
+    async def _give_on(
+        self, request: sockets.FullRequest, playing: Coroutine[object, object, AnswerEvents]
+    ) -> None:
+        try:
+            self._chain.remember(request, await playing)
+        except Exception as error:
+            logger.error("rewind: failed on a paced answer", exc_info=error)
+        self.task = None
+        await self._over()
+
+    async def refuse(self, refuse: Refuse, runtime: Runtime) -> None:
+        """Refuse a turn. What could not be read is told by its host alone."""
+        noted = refused_step(refuse, ("POST", self._host, "") if refuse.reading is None else ("", "", ""))
+        runtime.note(noted)
+        logger.warning("rewind: refused a turn on %s%s: %s", noted.host, noted.path, refuse.miss.text())
+        await self._client.send(error_frame(refuse.status, refuse.body))
+
+
+async def _play(client: Peer, body: bytes, due: Sequence[Cue]) -> AnswerEvents:
     """Send a stream as frames; what its events say. Cues that end before the body cut the socket there."""
     events, player, begun, place = AnswerEvents(), Player(), time.monotonic(), 0
-    for at, end in due or ((0.0, len(body)),):
+    for at, end in due:
         if at > 0:
             await asyncio.sleep(max(0.0, begun + at - time.monotonic()))
         for frame in player.frames(body[place:end], last=end == len(body)):
@@ -29,7 +101,7 @@ async def play(client: Peer, body: bytes, due: Sequence[Cue] | None) -> AnswerEv
     return events
 
 
-async def play_error(client: Peer, frame: str, stall: float) -> AnswerEvents:
+async def _play_error(client: Peer, frame: str, stall: float) -> AnswerEvents:
     """Send an error after some seconds; it says nothing that a frame could go on from."""
     await asyncio.sleep(stall)
     await client.send(frame)

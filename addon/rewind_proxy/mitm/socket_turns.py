@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Coroutine
 
 from rewind_proxy.canonical.model import Mode
 from rewind_proxy.decisions import Fail, Forward, Refuse, Replay, Serve, Step
@@ -20,15 +19,10 @@ from rewind_proxy.mitm.runtime import Runtime
 from rewind_proxy.mitm.socket_dial import Declined, Opened, dial
 from rewind_proxy.mitm.socket_live import Live, LiveTurn, Opening, Owner
 from rewind_proxy.mitm.socket_peer import ABNORMAL, Closed, Message, Peer
-from rewind_proxy.mitm.socket_play import AT_ONCE, play, play_error
-from rewind_proxy.pace import cues, faulted
-from rewind_proxy.recording import faulted_step, refused_step, replayed_step
 from rewind_proxy.wire import sockets
 from rewind_proxy.wire.socket_answers import (
-    AnswerEvents,
     error_frame,
     refusal_frame,
-    warm_up_answer,
 )
 
 logger = logging.getLogger(__name__)
@@ -63,7 +57,7 @@ class SocketTurns:
         self._pumps: list[asyncio.Task[None]] = []
         self._upstream: Peer | None = None
         self._live = Live(self._chain)
-        self._playing: asyncio.Task[None] | None = None
+        self._playing = Playing(client, self._chain, opening.upgrade.host, self._played)
         self._waiting: deque[str] = deque()
         """Frames that ask for a response while one is under way."""
         self._listen(client)
@@ -73,7 +67,7 @@ class SocketTurns:
     @property
     def _busy(self) -> bool:
         """Whether a turn is under way."""
-        return self._live.turn is not None or self._playing is not None
+        return self._live.turn is not None or self._playing.task is not None
 
     def _offline(self) -> bool:
         """Whether nothing may go to the provider now: the mode can change while a socket is open."""
@@ -87,7 +81,7 @@ class SocketTurns:
             while await self._next():
                 pass
         finally:
-            for task in filter(None, (*self._pumps, self._playing)):
+            for task in filter(None, (*self._pumps, self._playing.task)):
                 task.cancel()
             self._live.end("the socket was closed")
             self.abort()
@@ -114,6 +108,9 @@ class SocketTurns:
                 message = Closed(ABNORMAL, "")
             await self._inbox.put((peer, message))
 
+    async def _played(self) -> None:
+        await self._inbox.put(None)
+
     def _open(self, upstream: Peer) -> None:
         self._upstream = upstream
         self._listen(upstream)
@@ -122,7 +119,6 @@ class SocketTurns:
         """Handle one message; whether there will be more."""
         arrived = await self._inbox.get()
         if arrived is None:
-            self._playing = None
             await self._go_on()
             return True
         peer, message = arrived
@@ -220,11 +216,11 @@ class SocketTurns:
             )
             match decision:
                 case Replay():
-                    await self._replay(decision, request, runtime, started)
+                    await self._playing.replay(decision, request, runtime, started)
                 case Fail():
-                    await self._fail(decision, request, runtime, started)
+                    await self._playing.fail(decision, request, runtime, started)
                 case Refuse():
-                    await self._refuse(decision, runtime)
+                    await self._playing.refuse(decision, runtime)
                 case Forward():
                     await self._forward(text, request, decision, runtime)
                 case Serve():
@@ -240,53 +236,7 @@ class SocketTurns:
         if mode in ("record", "passthrough"):
             await self._send_live(text, request, LiveTurn(None, request, time.monotonic(), runtime))
         else:
-            await self._play(request, play(self._client, warm_up_answer(), AT_ONCE), 0.0)
-
-    async def _replay(
-        self, replay: Replay, request: sockets.FullRequest, runtime: Runtime, started: float
-    ) -> None:
-        status, body = replay.cassette.answer.status, replay.answer.body
-        due = cues(replay.answer.chunks, len(body), runtime.settings.pace)
-        if replay.fault is not None:
-            due = faulted(due, body, replay.fault, streamed=True)
-        last = due[-1][0]
-        if 200 <= status < 300:
-            playing = play(self._client, body, due)
-        else:
-            playing = play_error(self._client, error_frame(status, body, replay.headers), last)
-        await self._play(request, playing, last)
-        runtime.note(replayed_step(replay, round((time.monotonic() - started + last) * 1000)))
-
-    async def _fail(self, fail: Fail, request: sockets.FullRequest, runtime: Runtime, started: float) -> None:
-        last = fail.fault.stall
-        playing = play_error(self._client, error_frame(fail.status, fail.body, fail.headers), last)
-        await self._play(request, playing, last)
-        runtime.note(faulted_step(fail, round((time.monotonic() - started + last) * 1000)))
-
-    async def _play(
-        self, request: sockets.FullRequest, playing: Coroutine[object, object, AnswerEvents], last: float
-    ) -> None:
-        """Give an answer of ours: at once, or beside what else arrives until its `last` second."""
-        if last <= 0:
-            self._chain.remember(request, await playing)
-        else:
-            self._playing = asyncio.get_running_loop().create_task(self._play_on(request, playing))
-
-    async def _play_on(
-        self, request: sockets.FullRequest, playing: Coroutine[object, object, AnswerEvents]
-    ) -> None:
-        try:
-            self._chain.remember(request, await playing)
-        except Exception as error:
-            logger.error("rewind: failed on a paced answer", exc_info=error)
-        await self._inbox.put(None)
-
-    async def _refuse(self, refuse: Refuse, runtime: Runtime) -> None:
-        upgrade = self._opening.upgrade
-        noted = refused_step(refuse, ("POST", upgrade.host, "") if refuse.reading is None else ("", "", ""))
-        runtime.note(noted)
-        logger.warning("rewind: refused a turn on %s%s: %s", noted.host, noted.path, refuse.miss.text())
-        await self._client.send(error_frame(refuse.status, refuse.body))
+            await self._playing.warm_up(request)
 
     async def _forward(
         self, text: str, request: sockets.FullRequest, forward: Forward, runtime: Runtime
@@ -318,7 +268,7 @@ class SocketTurns:
             if step is None:
                 await self._refuse_frame("Rewind failed while it looked for one; its log has the traceback.")
             else:
-                await self._refuse(refuse_failed(step, "model", error), runtime)
+                await self._playing.refuse(refuse_failed(step, "model", error), runtime)
             return
         if step is not None:
             forward = Forward(None, step, "model", record=False, headers=())

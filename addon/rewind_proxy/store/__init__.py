@@ -17,6 +17,7 @@ from rewind_proxy.store.records import (
 )
 from rewind_proxy.store.reindex import IndexReport
 from rewind_proxy.store.rewrite import Redaction, RewriteReport
+from rewind_proxy.store.sketch import Sketched
 
 __all__ = [
     "FORMAT_VERSION",
@@ -32,6 +33,7 @@ __all__ = [
     "RequestRecord",
     "RewriteReport",
     "RunRecord",
+    "Sketched",
     "StepRecord",
     "Store",
     "StoreStats",

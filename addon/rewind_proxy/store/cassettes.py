@@ -13,12 +13,13 @@ from rewind_proxy.errors import CorruptRecordError, StoreError
 from rewind_proxy.store import index, recordings, structure
 from rewind_proxy.store.blobs import BLOB_COUNT, BYTE_COUNT, read_count
 from rewind_proxy.store.checking import Damage, check
-from rewind_proxy.store.exchange import Exchange, StoreStats
+from rewind_proxy.store.exchange import Exchange, Nearest, StoreStats
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.recordings import Answer, Draft, RecordReader
 from rewind_proxy.store.records import FORMAT_VERSION, CassetteRecord
 from rewind_proxy.store.reindex import Compute, IndexReport, Progress, reindex
 from rewind_proxy.store.rewrite import Redaction, RewriteReport, rewrite
+from rewind_proxy.store.sketch import EMPTY, Sketched
 from rewind_proxy.store.transaction import MemoryTxn, Txn
 
 _BATCH = 32
@@ -108,14 +109,14 @@ class Store:
             found = index.lookup(self._memory or txn, self._settings, fingerprint)
             return tuple(self._reader.read(txn, seq, cassette_id) for seq, cassette_id in found)
 
-    def nearest(self, links: Sequence[str]) -> tuple[CassetteRecord, int] | None:
-        """A recording that shares the longest prefix of a chain, and how many links it shares.
+    def nearest(self, links: Sequence[str], sketched: Sketched = EMPTY) -> Nearest | None:
+        """The recording that is most like a request (`index.nearest`); None when nothing has a chain.
 
-        None when no recording shares the first link. Raises `CorruptRecordError`.
+        Raises `CorruptRecordError`.
         """
         with self._place.read() as txn:
-            found = index.nearest(self._memory or txn, self._settings, links)
-            return (self._reader.read(txn, found[0]), found[1]) if found else None
+            found = index.nearest(self._memory or txn, self._settings, links, sketched)
+            return found and Nearest(self._reader.read(txn, found.seq), found.shared, found.likeness)
 
     def cassette(self, id_or_prefix: str) -> CassetteRecord:
         """The cassette with an id, or the start of one (4 hex digits or more); the first of equal recordings.
@@ -270,7 +271,8 @@ class Store:
             )
             if exchange.request.cls == "model":
                 key, cassette_id = recordings.seq_key(record.seq), bytes.fromhex(record.id)
-                index.add(txn, self._settings, key, cassette_id, exchange.normalised, exchange.links)
+                keys = exchange.normalised, exchange.links, exchange.sketched
+                index.add(txn, self._settings, key, cassette_id, *keys)
         return record
 
     def delete(self, ids: Iterable[str]) -> int:

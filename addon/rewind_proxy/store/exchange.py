@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.store.recordings import Chunks
-from rewind_proxy.store.records import AnswerRecord, RequestRecord
+from rewind_proxy.store.records import AnswerRecord, CassetteRecord, RequestRecord
+from rewind_proxy.store.sketch import EMPTY, Sketched
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,18 @@ class Exchange:
     run: str
     recorded_at: float
     hash_version: int
+    sketched: Sketched = EMPTY
+    """What the links stand for, for finding it by what is alike."""
+
+
+class Nearest(NamedTuple):
+    """The recording that is most like a request."""
+
+    record: CassetteRecord
+    shared: int
+    """How many links of their chains are the same."""
+    likeness: float
+    """From 0 to 1, of the messages; of the parameters where neither has any."""
 
 
 @dataclass(frozen=True, slots=True)

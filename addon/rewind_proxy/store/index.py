@@ -41,6 +41,8 @@ _VISITED = 10_000
 """Entries that one search looks at: some 30 ms."""
 _BEAM = 16
 """Nodes of one depth that are followed further."""
+_HEADS = 256
+"""The same of first links: one agent may be known under many system prompts."""
 _FRACTION = 0.01
 """What the parameters weigh beside one message: they decide among recordings of one conversation."""
 
@@ -234,7 +236,7 @@ class _Search:
                     _Node(node.score + alike, node.head, rest) if depth else _Node(0.0, alike, rest)
                 )
         found.sort(reverse=True)
-        return found[:_BEAM]
+        return found[: _BEAM if depth else _HEADS]
 
     def _end(self, node: _Node, depth: int, seq: bytes, value: bytes) -> None:
         params = likeness(self._sketched.params(), value[:SKETCH])

@@ -61,6 +61,8 @@ class RequestRecord(Record):
     """Of the decoded body as sent, for an opaque one only; else empty."""
     slots_digest: str = ""
     """Tells whether a live request has the same folders, ids and times (`matching.rebase_slots`)."""
+    written_digest: str = ""
+    """Tells whether a live request is written alike but for `params` (`matching.reading`)."""
     params: dict[str, Any] = Field(default_factory=dict)
     """The scalar canonical parameters (`model`, `temperature`, `max_tokens` …): choice and notes."""
 

@@ -12,14 +12,15 @@ from rewind_proxy.store import index, recordings
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.recordings import RecordReader
 from rewind_proxy.store.records import CassetteRecord
+from rewind_proxy.store.sketch import Sketched
 from rewind_proxy.store.transaction import MemoryTxn, Txn
 
 _logger = logging.getLogger(__name__)
 
 _BATCH = 32
 
-Key = tuple[str, tuple[str, ...]]
-"""A normalised fingerprint and the chain of links that leads to it."""
+Key = tuple[str, tuple[str, ...], Sketched]
+"""A normalised fingerprint, the chain of links that leads to it, and what these stand for."""
 Compute = Callable[[CassetteRecord, JsonValue | None], Key | None]
 Progress = Callable[[int, int], None]
 
