@@ -13,7 +13,7 @@ from rewind_proxy.canonical.fingerprint import HASH_VERSION, settings_digest
 from rewind_proxy.canonical.model import Mode
 from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.engine import Decision, Engine, Forward, Refuse, Replay, Session, Step, header_safe
-from rewind_proxy.matching.reading import RawRequest, RequestReader
+from rewind_proxy.matching.reading import RawRequest, Reading, RequestReader
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import AnswerRecord, Exchange, Store
 from rewind_proxy.store.records import RunRecord
@@ -47,6 +47,12 @@ class Desk:
             more.pop("method", "POST"), host, 443, path, (("content-type", "application/json"),), data, **more
         )
 
+    def read(self, request: RawRequest) -> Reading:
+        """What is known of a request."""
+        host = HOSTS.find(request.host, 443)
+        assert host is not None
+        return self.reader.read(request, host)
+
     def decide(self, request: RawRequest, mode: Mode = "auto", session: Session | None = None) -> Decision:
         """The decision for a request."""
         host = HOSTS.find(request.host, 443)
@@ -72,6 +78,7 @@ class Desk:
                 exact=reading.exact,
                 normalised=reading.fingerprint,
                 links=reading.links,
+                sketched=reading.sketched,
                 run=run,
                 recorded_at=1.0,
                 hash_version=HASH_VERSION,
@@ -132,7 +139,7 @@ def test_scrub_rules_are_named_on_the_hit(desk: Desk) -> None:
 
 
 def test_an_answer_names_the_live_folder(desk: Desk) -> None:
-    """On a normalised hit elsewhere the answer has the live folder in it, and the note counts what was put back."""
+    """On a normalised hit elsewhere the answer has the live folder in it, and the note counts it."""
 
     def asked(folder: str) -> RawRequest:
         return desk.request(chat(f"<cwd>{folder}</cwd> where am I?"))

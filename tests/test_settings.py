@@ -509,7 +509,6 @@ class TestBadValues:
                 '[{"name": "b", "pattern": "x"}, {"name": "b", "pattern": "y"}]',
                 "taken by an earlier",
             ),
-            ("PACE", "0", "a number above 0"),
             ("SOCKET", "refuse", "fallback"),
             ("FAULT", "turn=3:42", "write turn=3:429"),
             ("CASSETTES", "tapes", "not available in this version"),

@@ -16,7 +16,7 @@ from rewind_proxy.errors import OpaqueBodyError
 from rewind_proxy.matching.answer_redaction import answer_form, moved_chunks, redact_answer
 from rewind_proxy.matching.reading import Reading
 from rewind_proxy.store import Exchange
-from rewind_proxy.store.records import AnswerRecord, CassetteRecord, StepRecord
+from rewind_proxy.store.records import AnswerRecord, CassetteRecord, RequestRecord, StepRecord
 from rewind_proxy.wire import ADAPTERS
 from rewind_proxy.wire.body import decode
 
@@ -97,7 +97,7 @@ def exchange(
         body, chunks = redacted.body, moved_chunks(chunks, redacted)
     usage = ending.usage or Usage()
     return Exchange(
-        request=reading.record,
+        request=_as_answered(reading.record, captured.header("content-type")),
         body=reading.body,
         answer=AnswerRecord(
             status=captured.status,
@@ -115,6 +115,7 @@ def exchange(
         exact=reading.exact,
         normalised=reading.fingerprint,
         links=reading.links,
+        sketched=reading.sketched,
         run=forward.step.session.run.id,
         recorded_at=captured.ended_at,
         hash_version=HASH_VERSION,
@@ -131,9 +132,28 @@ def _ending(reading: Reading, captured: Captured, body: bytes) -> Ending:
     form = reading.record.form
     if streamed:
         form = "sse"  # what came counts, not what was asked for
+    elif form == "sse" and not known:
+        form = "whole"  # it asked by a header, or streams are of another kind there
     elif form == "sse":
         return Ending("error")  # a stream was asked for and something else came: not this request's answer
-    return ADAPTERS[reading.endpoint.wire].ending(form, reading.endpoint.operation, body)
+    endpoint = reading.endpoint
+    return ADAPTERS[endpoint.wire].ending(form, endpoint.operation, body, _choices(reading))
+
+
+def _choices(reading: Reading) -> int:
+    """How many alternatives were asked for."""
+    asked = reading.canonical.params.get("n") if reading.canonical else None
+    return int(asked) if isinstance(asked, int | float) and asked > 1 else 1
+
+
+def _as_answered(request: RequestRecord, content_type: str) -> RequestRecord:
+    """The request, as one for a stream if one came and no adapter can tell what was asked for.
+
+    So a stream never answers a request that did not ask for one.
+    """
+    if request.wire == "generic" and answer_form(content_type, "whole") == "sse":
+        return request.model_copy(update={"form": "sse"})
+    return request
 
 
 def kept_headers(headers: Iterable[Header]) -> tuple[Header, ...]:

@@ -51,7 +51,10 @@ def read_plainly(body: bytes) -> JsonValue | None:
         return None
 
 
-@given(st.lists(st.tuples(BODIES, LAYOUTS, st.booleans()), max_size=4), st.sampled_from((0, 9_000, 4_000_000)))
+MEMORIES = st.sampled_from((0, 9_000, 4_000_000))
+
+
+@given(st.lists(st.tuples(BODIES, LAYOUTS, st.booleans()), max_size=4), MEMORIES)
 def test_reads_what_the_parser_reads(bodies: list[tuple[object, tuple[str, str], bool]], memory: int) -> None:
     """Whatever was read before, a body has the value, the canonical bytes and the redactions it has alone."""
     documents, redactor = Documents(memory), Redactor()

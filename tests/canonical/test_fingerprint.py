@@ -154,6 +154,16 @@ def test_ids_places_and_days_are_noise(call: str, home: str, day: str) -> None:
     assert there.fingerprint == here.fingerprint
 
 
+def test_a_later_question_about_a_folder_moves_no_root() -> None:
+    """Only the first words that tell the working directory count: a question about another is meaning."""
+
+    def asked(folder: str) -> Reading:
+        system: JsonObject = {"role": "system", "content": "<cwd>/home/u/proj</cwd>"}
+        return read(chat(system, user(f"why is the working directory: {folder}?")))
+
+    assert asked("/etc").fingerprint != asked("/usr").fingerprint
+
+
 def test_a_later_turn_shares_the_chain() -> None:
     """The next request of a session starts with the links of the one before."""
     first = read(chat({"role": "system", "content": "s"}, user("a")))

@@ -137,6 +137,7 @@ def test_meaning_stays(text: str) -> None:
         ("<cwd>/home/a/app</cwd> in /home/a/app.", "<cwd>⟨cwd⟩</cwd> in ⟨cwd⟩."),
         ("<cwd>/home/a/app</cwd> file:///home/a/app/x", "<cwd>⟨cwd⟩</cwd> file://⟨cwd⟩/x"),
         ("<cwd>/home/a/app</cwd> projects/-home-a-app/m", "<cwd>⟨cwd⟩</cwd> projects/⟨cwd⟩/m"),
+        ("<cwd>/app</cwd> projects/-app/m and -app", "<cwd>⟨cwd⟩</cwd> projects/⟨cwd⟩/m and -app"),
         ("/Users/u2/w/p/src/a.py and /Users/u2/w/p/b.py", "⟨cwd⟩/src/a.py and ⟨cwd⟩/b.py"),
         ("only /home/u1/a.py", "only ⟨home⟩/a.py"),
         ("memory in /srv/people/ann/.claude/memory", "memory in ⟨home⟩/.claude/memory"),

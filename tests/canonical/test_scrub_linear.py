@@ -12,7 +12,8 @@ from rewind_proxy.canonical.scrub import Scrubber
 
 # What makes each rule start again and again: the beginnings of its matches without their ends.
 HOSTILE = (
-    "=/home/a /home/a\t/root / \\ - a1b2 -1234-1234- 2026-11-30\t2026-11- 12:30: Mon\tNov\t January\t1 today\t "
+    "=/home/a /home/a\t/root / \\ - a1b2 -1234-1234- 2026-11-30\t2026-11- 12:30: Mon\tNov\t "
+    "January\t1 today\t "
     "date:\t /.claude /a/.claude <cwd>/a cwd:/a working\tdirectory\t /tmp/ \t/tmp/run-8f3a/ =/tmp/a1b2c3 "
     "C:\\Users\\a\\ 12\t 1.1.1 duration\t PID\t agentId:\ta Chunk\tID:\t tasks/ ⟨ -home-a-app ( 1 1T1 ```\n"
 ).split(" ")

@@ -82,6 +82,7 @@ class Project:
             exact=reading.exact,
             normalised=reading.fingerprint,
             links=reading.links,
+            sketched=reading.sketched,
             run=run,
             recorded_at=START + self._made,
             hash_version=HASH_VERSION,

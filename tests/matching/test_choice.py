@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rewind_proxy.canonical.model import Form, Wire
-from rewind_proxy.matching.choice import Memory, choose, ignored_differences, same_form
+from rewind_proxy.matching.choice import Memory, choose, same_form
 from rewind_proxy.store.records import AnswerRecord, CassetteRecord, RequestRecord
 
 
@@ -110,11 +110,3 @@ def test_an_answer_cut_at_its_limit(recorded: int | None, live: int | None, hit:
     found = choose([cassette(1, asked=kept, ending="length")], asked, Memory(), "sequence", "last")
     assert isinstance(found, CassetteRecord) == hit
     assert hit or found == "length"
-
-
-def test_what_differs_is_named_model_first() -> None:
-    """The parameters that differ come with both values, the model first."""
-    assert ignored_differences(request(a=1, model="m1", t=0), request(a=2, model="m2", t=0)) == [
-        ("model", "m1", "m2"),
-        ("a", 1, 2),
-    ]

@@ -186,7 +186,7 @@ def test_a_stored_copy_gets_the_same_fingerprint(excerpt: Excerpt) -> None:
         answer_length=0,
         checksum="",
     )
-    assert AUTO.keys_of(cassette, live.body) == (live.fingerprint, live.links)
+    assert AUTO.keys_of(cassette, live.body)[:2] == (live.fingerprint, live.links)
 
 
 def test_a_secret_in_the_user_agent_changes_no_choice() -> None:

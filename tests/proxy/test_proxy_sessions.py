@@ -142,7 +142,7 @@ def heard_nothing_of_ours(stage: Stage, prompt: str) -> bool:
 def test_a_header_names_the_session(live: Proxy, stage: Stage) -> None:
     """`x-rewind-session` is in the log, and does not reach the provider."""
     prompt, session = new_prompt(), new_prompt()
-    headers = {"x-rewind-session": session, "x-rewind-mode": "auto", "user-agent": "tests/1"}
+    headers = {"x-rewind-session": session, "x-rewind-mode": "", "user-agent": "tests/1"}
     CHAT.once(live, prompt, headers=headers)
     assert heard_nothing_of_ours(stage, prompt)
     run = run_of(live.store, session)

@@ -154,7 +154,7 @@ def test_odd_proxy_credentials_are_no_fault(live: Proxy) -> None:
 
 
 def test_a_change_of_settings_leaves_streams_alone(start: Start, stage: Stage) -> None:
-    """A call under way when a setting changes goes on streaming, and its step is counted in the one report."""
+    """A call under way when a setting changes goes on streaming, and is counted in the one report."""
     prompt = new_prompt()
     stage.behaviour = paced(0.3)
     with start(provider=stage.provider, options=CONTROL) as running:
@@ -182,7 +182,11 @@ def test_a_proxy_ends_with_the_verb_that_started_it(tmp_path: Path, stage: Stage
         child.stop()
 
 
-SHOW_PROXY = "import os, time; print('port=' + os.environ['HTTPS_PROXY'].rpartition(':')[2], flush=True); time.sleep(8)"
+SHOW_PROXY = (
+    "import os, time; "
+    "print('port=' + os.environ['HTTPS_PROXY'].rpartition(':')[2], flush=True); "
+    "time.sleep(8)"
+)
 
 
 def listens(port: int) -> bool:

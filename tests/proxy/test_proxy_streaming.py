@@ -13,6 +13,7 @@ import pytest
 from proxy.calls import CHAT, CHAT_SSE, GENERATE_ARRAY, OPENAI, STREAMED, Ask, new_prompt
 from proxy.conftest import Stage, streaming
 from proxy.looking import recorded
+from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.cli.provider import Exchange
 from rewind_proxy.store import Store
 from support import behaviours
@@ -137,7 +138,7 @@ def test_streams_at_the_same_time_do_not_mix(live: Proxy, offline: Proxy, stage:
 def test_a_large_body_delays_no_other_client(live: Proxy) -> None:
     """While a body of megabytes is read, other clients are answered in between."""
     text = " ".join(f"line {number} of 2026-11-30 in /home/a/app" for number in range(200_000))
-    body = {"model": "m1", "messages": [{"role": "user", "content": text}]}
+    body: JsonObject = {"model": "m1", "messages": [{"role": "user", "content": text}]}
     took: list[float] = []
 
     def ask() -> None:

@@ -63,14 +63,15 @@ def test_what_passed_is_in_the_report(
     settings = {"mode": "replay", "session": "tunnels"}
     options = ["--report", str(report)]
     with (
-        origin(lambda connection: connection.sendall(b"SSH-2.0-server\r\n")) as ssh,
+        origin(echo) as raw,
         start(provider=stopped, settings=settings, options=options, tool="dump") as running,
     ):
         for _ in range(2):
             through_tls(running, "localhost", foreign.port, foreign.identity.trust(), b"hello")
-        _, connection = tunnel(running, "127.0.0.1", ssh)
+        _, connection = tunnel(running, "127.0.0.1", raw)
         with connection:
-            connection.recv(100)
+            connection.sendall(b"\x00raw")
+            assert connection.recv(100) == b"\x00raw"
         CHAT.once(running, new_prompt())
         ended = running.stop()
     listed = ["localhost", "127.0.0.1"]

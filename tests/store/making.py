@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rewind_proxy.canonical.model import EndpointClass, JsonValue
-from rewind_proxy.store import AnswerRecord, Exchange, RequestRecord, StepRecord, Store
+from rewind_proxy.store import AnswerRecord, Exchange, RequestRecord, Sketched, StepRecord, Store
 
 SETTINGS = "settings-a"
 
@@ -22,6 +22,11 @@ def chain(parts: Sequence[object]) -> tuple[str, ...]:
     return tuple(digest(list(parts[: at + 1])) for at in range(len(parts)))
 
 
+def spelled(parts: Sequence[object], params: object = "") -> Sketched:
+    """The sketches of a chain whose links stand for `parts` as they are spelled."""
+    return Sketched(lambda at: str(parts[at]), lambda: str(params))
+
+
 def make_exchange(
     asked: object = "hello",
     answer: bytes = b"hi",
@@ -30,9 +35,11 @@ def make_exchange(
     run: str = "run-1",
     cls: EndpointClass = "model",
     links: Sequence[object] | None = None,
+    params: object = "",
     path: str = "/v1/responses",
 ) -> Exchange:
     """An exchange whose fingerprints stand for `asked`."""
+    parts = ["system", asked, "params"] if links is None else links
     return Exchange(
         request=RequestRecord(
             method="POST",
@@ -51,7 +58,8 @@ def make_exchange(
         chunks=((len(answer), 7),),
         exact=digest(("exact", asked)),
         normalised=digest(("normalised", asked)),
-        links=chain(["system", asked, "params"] if links is None else links),
+        links=chain(parts),
+        sketched=spelled(parts, params),
         run=run,
         recorded_at=1_700_000_000.5,
         hash_version=1,

@@ -10,7 +10,7 @@ import pytest
 
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.errors import CorruptRecordError, StoreError
-from rewind_proxy.store import Store
+from rewind_proxy.store import EMPTY, Store
 from rewind_proxy.store.transaction import LmdbTxn
 from store.making import content_of, digest, make_exchange, open_store
 
@@ -230,7 +230,7 @@ def test_reading_changes_nothing(place: Path) -> None:
         assert store.answer(record).body == b"hi"
         assert store.request_body(record) is not None
         assert store.needs_index()
-        store.index(lambda found, _body: (found.exact, (found.exact,)))
+        store.index(lambda found, _body: (found.exact, (found.exact,), EMPTY))
         assert store.lookup_normalised(record.exact) == (record,)
         assert store.stats().cassettes == len(list(store.cassettes())) == store.count() == 1
         with pytest.raises(StoreError, match="reading only"):

@@ -11,8 +11,9 @@ import pytest
 
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.errors import StoreError
-from rewind_proxy.store import Log, Redaction, Store
+from rewind_proxy.store import EMPTY, Log, Redaction, Store
 from rewind_proxy.store.environment import META, Environment
+from rewind_proxy.store.reindex import Key
 from rewind_proxy.store.transaction import Txn
 from store.making import digest, make_exchange, make_step, open_store
 
@@ -40,7 +41,7 @@ def test_a_sound_store_has_no_damage(store: Store) -> None:
     assert store.check(lambda done, total: seen.append((done, total))) == []
     assert seen[-1] == (5, 5)
     store.rewrite(Redaction(lambda body: body, str), ("RW102",))
-    store.index(lambda record, _: (record.exact, (record.exact,)))
+    store.index(lambda record, _: (record.exact, (record.exact,), EMPTY))
     assert store.check() == []
 
 
@@ -202,16 +203,16 @@ def test_one_recording_that_cannot_be_keyed_costs_no_other(
         store.put(make_exchange(number))
     store.rewrite(Redaction(lambda body: body, str), ("RW102",))
 
-    def compute(record: object, body: JsonValue) -> tuple[str, tuple[str, ...]]:
+    def compute(record: object, body: JsonValue) -> Key:
         if "1" in str(body["input"]):  # type: ignore[index,call-overload]
             raise RuntimeError("odd")
-        return digest(str(body)), (digest("a"),)
+        return digest(str(body)), (digest("a"),), EMPTY
 
     report = store.index(compute)
     assert (report.indexed, report.quarantined) == (2, 1)
     assert "cannot be keyed" in caplog.text
     assert not store.needs_index()
     assert store.release_quarantined() == 1
-    report = store.index(lambda _, body: (digest(str(body)), (digest("a"),)))
+    report = store.index(lambda _, body: (digest(str(body)), (digest("a"),), EMPTY))
     assert (report.indexed, report.quarantined) == (3, 0)
     assert store.check() == []

@@ -24,9 +24,15 @@ def sse(*events: JsonValue, named: bool = False) -> bytes:
     return body.encode()
 
 
-def ending(wire: Wire, form: Form, body: bytes | JsonValue, operation: Operation = "generate") -> Ending:
+def ending(
+    wire: Wire,
+    form: Form,
+    body: bytes | JsonValue,
+    operation: Operation = "generate",
+    choices: int = 1,
+) -> Ending:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return ADAPTERS[wire].ending(form, operation, data)
+    return ADAPTERS[wire].ending(form, operation, data, choices)
 
 
 def chunk(reason: str | None = None, index: int = 0, **more: JsonValue) -> JsonObject:
@@ -65,6 +71,22 @@ USAGE: JsonObject = {
 def test_chat_stream(events: list[JsonValue], kind: Kind) -> None:
     """Chat Completions ends at `[DONE]`, or when each choice has its reason and announced usage has come."""
     assert ending("chat_completions", "sse", sse(*events)).kind == kind
+
+
+def test_a_stream_of_several_choices() -> None:
+    """Where two were asked for, one that has ended is no complete stream, unless the wire says it is."""
+    first = chunk("stop")
+    assert ending("chat_completions", "sse", sse(first), choices=2).kind == "cut"
+    assert ending("chat_completions", "sse", sse(first, chunk(None, 1)), choices=2).kind == "cut"
+    assert ending("chat_completions", "sse", sse(first, chunk("stop", 1)), choices=2).kind == "complete"
+    assert ending("chat_completions", "sse", sse(first, "[DONE]"), choices=2).kind == "complete"
+    one = candidate("STOP")
+    two: JsonObject = {"candidates": [{"index": 1, "finishReason": "STOP"}]}
+    assert ending("gemini", "sse", sse(one), choices=2).kind == "cut"
+    assert ending("gemini", "sse", sse(one, two), choices=2).kind == "complete"
+    blocked: JsonObject = {"promptFeedback": {"blockReason": "SAFETY"}}
+    assert ending("gemini", "sse", sse(blocked), choices=2).kind == "complete"
+    assert ending("gemini", "json-array", [one], choices=2).kind == "complete"
 
 
 def test_chat_usage() -> None:

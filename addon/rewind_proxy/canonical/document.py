@@ -53,7 +53,7 @@ class Document:
     def redacted(self, redactor: Redactor, found: list[Redaction]) -> JsonValue:
         """The value without credentials, as `Redactor.value` gives it, piece by piece."""
         body = self.value
-        if not isinstance(body, dict):
+        if not isinstance(body, dict) or redactor.concerns(body):
             return redactor.value(body, found)
         flat: JsonObject = {n: value for n, value in body.items() if not isinstance(value, _CONTAINERS)}
         clean = redactor.value(flat, found)

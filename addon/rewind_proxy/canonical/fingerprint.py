@@ -27,7 +27,7 @@ from rewind_proxy.canonical.model import (
 from rewind_proxy.canonical.preset import Preset
 from rewind_proxy.canonical.resume import Chain, Chains, signs_of
 from rewind_proxy.canonical.roots import Found, Root, discover, find_roots
-from rewind_proxy.canonical.scrub import LINKING_ID, Place, Scrubber, Slot
+from rewind_proxy.canonical.scrub import LINKING_ID, Place, Scrubber, Slot, Verbatim
 from rewind_proxy.canonical.shown import PLACES, Shown, Taken
 from rewind_proxy.canonical.volatile import Meaning
 from rewind_proxy.canonical.walk import MediaDigests
@@ -39,12 +39,14 @@ _EXACT = b"rewind-exact/1\0"
 _OPAQUE = b"rewind-opaque/1\0"
 _NORM = b"rewind-norm/1\0"
 
+_VERBATIM = "⟨verbatim⟩"
+"""Where presets have their names."""
 _MOST_ROOTS = 256
 _SHORTEST_CHAIN = 4
 """Messages that make it worth while to go on from an earlier request."""
 
 # Options that go with a parameter of the ignore list.
-_GOES_WITH = {"stream": ("stream_options",)}
+_GOES_WITH = {"stream": ("stream_options",), "model": ("endpoint_model",)}
 
 
 def exact_fingerprint(target: Target, query: Sequence[tuple[str, str]], body: bytes) -> str:
@@ -109,6 +111,7 @@ class Normaliser:
     def __init__(self, settings: MatchSettings) -> None:
         self.settings = settings
         self._scrubbers: dict[str, Scrubber] = {}
+        self._verbatim = Verbatim(settings)
         self._found: TextCache[tuple[str, str], Found] = TextCache()
         self._media = MediaDigests()
         self._chains = Chains()
@@ -133,7 +136,8 @@ class Normaliser:
         """
         meaning = self._meaning(volatile, preset)
         messages = list(meaning.messages(request))
-        roots = self._roots(messages, preset)
+        # What is embedded counts byte for byte.
+        roots = () if request.operation == "embed" else self._roots(messages, preset)
         shown, link, links = self._chain(request.operation, messages, meaning.tools(request), preset, roots)
         params, ignored = self._params(request, host, meaning.volatile)
         last = hashlib.sha256(shown.params(params)).digest()
@@ -149,7 +153,8 @@ class Normaliser:
         roots: tuple[Root, ...],
     ) -> tuple[Shown, bytes, list[str]]:
         """The chain of digests over head and messages: what was shown, the last link, and all of them."""
-        keys = self._keys(preset, roots)
+        verbatim = operation == "embed"
+        keys = self._keys(_VERBATIM if verbatim else preset.name if preset else "", roots)
         leading = messages[0] if messages and messages[0].role == "system" else None
         rest = self._tail(messages[1:] if leading else messages)
         whole = operation == "generate" and len(rest) + bool(leading) == len(messages) >= _SHORTEST_CHAIN
@@ -159,7 +164,8 @@ class Normaliser:
             shown, link, links = known.shown.fork(), known.link, [*known.links]
             done = len(known.signs)
         else:
-            shown = Shown(self._scrubber(preset), self._media, roots, keys)
+            scrubber = self._verbatim if verbatim else self._scrubber(preset)
+            shown = Shown(scrubber, self._media, roots, keys)
             system = shown.message(leading) if leading else b"null"
             shown_tools = shown.tools(sorted(tools, key=_tool_order))
             head = b'{"operation":%b,"system":%b,"tools":%b}' % (dumps(operation), system, shown_tools)
@@ -182,8 +188,8 @@ class Normaliser:
             known = self._meanings[key] = Meaning(volatile | preset.volatile if preset else volatile)
         return known
 
-    def _keys(self, preset: Preset | None, roots: tuple[Root, ...]) -> Mapping[Place, object]:
-        key = (preset.name if preset else "", roots)
+    def _keys(self, name: str, roots: tuple[Root, ...]) -> Mapping[Place, object]:
+        key = (name, roots)
         known = self._places.get(key)
         if known is None:
             if len(self._places) >= _MOST_ROOTS:

@@ -34,6 +34,7 @@ from rewind_proxy.canonical.redact_auth import (
     strip_query,
 )
 from rewind_proxy.canonical.redact_engine import BUILT_IN_RULES, PATTERN, RuleEngine, compile_pattern
+from rewind_proxy.canonical.redact_names import SHORTEST_NAME, is_concerned
 from rewind_proxy.canonical.redact_places import NameKind
 from rewind_proxy.canonical.redact_rules import MARK
 from rewind_proxy.canonical.redact_walk import Hit, json_in, redact_json, redact_tree
@@ -131,10 +132,11 @@ class Redactor:
     def value(self, value: JsonValue, found: list[Redaction] | None = None, path: str = "$") -> JsonValue:
         """A parsed wire body without credentials; the same object when it holds none.
 
-        What was replaced is added to `found`, its place below `path`. Only string leaves differ. Media, ids,
-        signatures and encrypted members stay; base64 of a text type is looked into.
+        What was replaced is added to `found`, its place below `path`. Only string leaves differ, and member
+        names that are a credential. Media, ids, signatures and encrypted members stay; base64 of a text type
+        is looked into.
         """
-        redacted, hits = redact_tree(value, self._leaf, wire=True)
+        redacted, hits = redact_tree(value, self._leaf, self._name_rule, wire=True)
         if found is not None:
             found.extend(Redaction(rule, path + below) for rule, below in hits)
         return redacted
@@ -146,9 +148,19 @@ class Redactor:
     def query(self, pairs: Sequence[tuple[str, str]]) -> Pairs:
         """Decoded query pairs: a credential parameter's value is replaced, others are redacted as text."""
         return tuple(
-            (name, MARK if value and is_credential_parameter(name) else self.text(value))
+            (self.text(name), MARK if value and is_credential_parameter(name, value) else self.text(value))
             for name, value in pairs
         )
+
+    def concerns(self, names: Iterable[str]) -> bool:
+        """Whether the names of an object hold a credential, or are to be told apart: `value` changes them."""
+        return any(len(name) >= SHORTEST_NAME and is_concerned(name, self._name_rule) for name in names)
+
+    def _name_rule(self, name: str) -> str:
+        return self._wire_rule(name) or self._engine.name_rule(name)
+
+    def _wire_rule(self, name: str) -> str:
+        return WIRE_RULE if self._secret is not None and self._secret.search(name) else ""
 
     def _leaf(self, text: str, kind: NameKind) -> tuple[str, tuple[Hit, ...]]:
         if self._secret is None:
@@ -172,7 +184,7 @@ class Redactor:
             return text, ()
         document = json_in(text)
         if document is not None:
-            return redact_json(text, document, self._mask)
+            return redact_json(text, document, self._mask, self._wire_rule)
         masked = self._secret.sub(MARK, text)
         return (text, ()) if masked == text else (masked, ((WIRE_RULE, ""),))
 

@@ -6,54 +6,75 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from urllib.parse import unquote_plus
 
+from rewind_proxy.canonical.redact_assign import member_value
+from rewind_proxy.canonical.redact_places import NameKind, name_kind
 from rewind_proxy.canonical.redact_rules import MARK
 
-AUTH_HEADERS = frozenset(
-    "authorization proxy-authorization x-api-key api-key x-goog-api-key x-goog-iam-authorization-token "
-    "ocp-apim-subscription-key cookie set-cookie chatgpt-account-id openai-organization openai-project "
-    "anthropic-organization-id x-amz-security-token x-auth-token x-access-token x-goog-authenticated-user-id "
-    "x-goog-user-project copilot-integration-session private-token".split()
+IDENTITY_HEADERS = frozenset(
+    "chatgpt-account-id openai-organization openai-project anthropic-organization-id "
+    "x-goog-authenticated-user-id x-goog-user-project copilot-integration-session".split()
 )
-"""Names of headers that hold a credential or say who is asking."""
-AUTH_ENDINGS = (
-    "authorization",
-    "-api-key",
-    "-apikey",
-    "-token",
-    "-secret",
-    "-access-key",
-    "-password",
-    "-cookie",
+"""Names of headers that say who is asking, and hold no credential."""
+_AUTH_WORDS = frozenset(
+    "key apikey auth authn authz authorization authentication token secret password passwd pwd passphrase "
+    "cookie jwt credential assertion csrf xsrf".split()
 )
+_AUTH_ENDINGS = ("apikey", "token", "secret", "password", "authorization")
+_AUTH_PREFIXES = ("cf-access-",)
+NO_AUTH_HEADERS = re.compile(
+    r"sec-websocket-.* | access-control-.* | (?:www|proxy)-authenticate | public-key-pins.*"
+    r"| .*rate-?limit.* | (?:.*-)?(?:idempoten(?:cy|t)|cache|surrogate|partition|routing|shard|sort|row|range"
+    r"|dedup(?:lication)?|object|affinity|trace|request|message)-key"
+    r"| .*-(?:version|type|mode|method|scheme|count|counts|limit|usage|budget|remaining|reset|expires|expiry"
+    r"|status|enabled|length)",
+    re.VERBOSE,
+)
+"""Names of headers that hold no credential although a word in them says so."""
 
 CREDENTIAL_PARAMETERS = frozenset(
-    "key api_key apikey api-key x-api-key x-goog-api-key access_token accesstoken access-token token auth "
-    "auth_token authtoken oauth_token id_token refresh_token authorization bearer_token sig signature "
-    "x-amz-signature x-amz-credential x-amz-security-token x-goog-signature x-goog-credential client_secret "
-    "secret password passwd subscription-key ocp-apim-subscription-key session_token sessiontoken "
+    "key token auth secret sig signature x-amz-signature x-amz-credential x-goog-signature x-goog-credential "
     "code_verifier".split()
 )
-"""Names of query parameters whose value is a credential, in lower case."""
+"""Names of query parameters whose value is a credential whatever it looks like, in lower case; `name_kind`
+knows the others, as it does those of members."""
+VAGUE_PARAMETERS = frozenset("code session sid sas".split())
+"""Names of query parameters whose value is a credential when it looks like one."""
 
 LEAST = 16
 """A value of an auth header shorter than this is not looked for in bodies (DESIGN §6)."""
 
+_NOT_WORD = re.compile(r"[^a-z0-9]+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}[ \t:]+")
 
 Pairs = tuple[tuple[str, str], ...]
 
 
+@lru_cache(maxsize=1024)
 def is_auth_header(name: str) -> bool:
     """Whether a header of this name, in any letter case, holds a credential or an identity."""
     lowered = name.strip().lower()
-    return lowered in AUTH_HEADERS or lowered.endswith(AUTH_ENDINGS)
+    if lowered in IDENTITY_HEADERS or lowered.startswith(_AUTH_PREFIXES):
+        return True
+    if NO_AUTH_HEADERS.fullmatch(lowered):
+        return False
+    words = _NOT_WORD.split(lowered)
+    return (
+        not _AUTH_WORDS.isdisjoint(words)
+        or any(word.endswith(_AUTH_ENDINGS) for word in words)
+        or name_kind(lowered) != ""
+    )
 
 
-def is_credential_parameter(name: str) -> bool:
-    """Whether a query parameter of this decoded name holds a credential."""
-    return name.strip().lower() in CREDENTIAL_PARAMETERS
+def is_credential_parameter(name: str, value: str) -> bool:
+    """Whether a query parameter, both decoded, holds a credential: by the decision that members have."""
+    lowered = name.strip().lower()
+    if lowered in CREDENTIAL_PARAMETERS:
+        return True
+    kind: NameKind = "token" if lowered in VAGUE_PARAMETERS else name_kind(lowered)
+    return kind != "" and (MARK in value or bool(member_value(value, kind)))
 
 
 def auth_values(headers: Iterable[tuple[str, str]]) -> frozenset[str]:
@@ -85,7 +106,7 @@ def _basic_password(token: str) -> str:
 
 def strip_query(pairs: Sequence[tuple[str, str]]) -> Pairs:
     """The decoded pairs without those that hold a credential: for the exact fingerprint."""
-    return tuple((name, value) for name, value in pairs if not is_credential_parameter(name))
+    return tuple((name, value) for name, value in pairs if not is_credential_parameter(name, value))
 
 
 _USERINFO = re.compile(r"(?<=://)[^/?#\s]*(?=@)")
@@ -103,5 +124,6 @@ def _mask_pairs(query: str) -> str:
     masked: list[str] = []
     for pair in re.split("([&;])", query):
         name, equals, value = pair.partition("=")
-        masked.append(name + equals + MARK if value and is_credential_parameter(unquote_plus(name)) else pair)
+        secret = value and is_credential_parameter(unquote_plus(name), unquote_plus(value))
+        masked.append(name + equals + MARK if secret else pair)
     return "".join(masked)

@@ -1,4 +1,4 @@
-"""Credentials that are written so that a plain look misses them: what a token rule reads beside the text itself.
+"""Credentials that are written so that a plain look misses them: what token rules read beside the text.
 
 A copy out of a web page or a word processor has zero-width characters, soft hyphens and hyphens that do not
 break; an input method writes fullwidth letters; a URL, an HTML page or JSON that is cut may escape any
@@ -16,22 +16,20 @@ from dataclasses import dataclass
 from rewind_proxy.canonical.redact_rules import Span
 
 # Hexadecimal of what a token is made of: a hyphen, a dot, digits, letters, an underscore.
-_TOKEN_HEX = "(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|5[0-9AaFf]|7[0-9Aa])"
+_SPELLED = "(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|5[0-9AaFf]|7[0-9Aa])"
 # `%252D` is `%2D` in a URL within a URL.
-_PERCENT = rf"%(?:25){{0,3}}(?P<percent>{_TOKEN_HEX})"
+_PERCENT = rf"%(?:25){{0,3}}(?P<percent>{_SPELLED})"
 _ENTITY = r"&#(?:0{0,4}(?P<decimal>4[56]|95)|[xX]0{0,4}(?P<entity>2[DdEe]|5[Ff]));"
-_UNICODE = rf"\\{{1,15}}u00(?P<unicode>{_TOKEN_HEX})"
+_UNICODE = rf"\\u00(?P<unicode>{_SPELLED})"
 _NOTHING = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
 _HYPHEN = "\u2010\u2011\u2212"
 _WIDE = "\uff0d\uff0e\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff"
-_CONCEALED = re.compile(f"{_PERCENT}|{_ENTITY}|{_UNICODE}|(?P<character>[{_NOTHING}{_HYPHEN}{_WIDE}])")
+_CONCEALED = re.compile(
+    rf"{_PERCENT}|{_ENTITY}|\\{{0,14}}{_UNICODE}|(?P<character>[{_NOTHING}{_HYPHEN}{_WIDE}])"
+)
 
 # Whether there is any, led by a literal each: `re` is slow to search for one of many.
-_LED = (
-    ("%", re.compile(_PERCENT)),
-    ("&#", re.compile(_ENTITY)),
-    ("\\u00", re.compile(_UNICODE.removeprefix(r"\\{1,15}").replace("u00", r"\\u00", 1))),
-)
+_ANY_PERCENT, _ANY_ENTITY, _ANY_UNICODE = map(re.compile, (_PERCENT, _ENTITY, _UNICODE))
 # In UTF-8, in the order of the three classes above.
 _CHARACTERS = (
     (b"\xc2\xad", re.compile(rb"\xc2\xad")),
@@ -52,7 +50,7 @@ class Revealed:
     """And where it ended in the text."""
 
     def origin(self, span: Span) -> Span:
-        """The span of the text that reads as `span` here."""
+        """The span of the text that reads as `span` here, with what is not seen right after it."""
         start, stop = span
         before = bisect_right(self._ends, start) - 1
         at = bisect_left(self._ends, stop)
@@ -82,7 +80,11 @@ def revealed(text: str) -> Revealed | None:
 
 
 def _conceals(text: str) -> bool:
-    if any(lead in text and found.search(text) for lead, found in _LED):
+    if (
+        ("%" in text and _ANY_PERCENT.search(text))
+        or ("&" in text and _ANY_ENTITY.search(text))
+        or ("\\" in text and _ANY_UNICODE.search(text))
+    ):
         return True
     if text.isascii():
         return False

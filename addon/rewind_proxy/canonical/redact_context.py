@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from rewind_proxy.canonical.redact_assign import (
     JUDGED,
@@ -21,6 +22,9 @@ from rewind_proxy.canonical.redact_assign import (
     is_reference,
     looks_secret,
 )
+from rewind_proxy.canonical.redact_auth import CREDENTIAL_PARAMETERS
+from rewind_proxy.canonical.redact_login import command_passwords, digest_responses, login_files
+from rewind_proxy.canonical.redact_places import name_kind
 from rewind_proxy.canonical.redact_rules import MARK, MARK_PATTERN, QUOTE, Span
 
 # Headers ------------------------------------------------------------------------------------------------
@@ -100,12 +104,7 @@ _URL = re.compile(
     )""",
     re.VERBOSE,
 )
-_PARAMETER = re.compile(
-    r"""(?:amp;)?(?P<name>key|api[_-]?key|access[_-]?token|refresh[_-]?token|id_token|auth[_-]?token|token|auth
-    |sig|signature|x-(?:amz|goog)-(?:signature|credential)|x-amz-security-token|client[_-]?secret|password|secret
-    |code)=""",
-    re.VERBOSE,
-)
+_PARAMETER = re.compile(r"(?:amp;)?(?P<name>[A-Za-z0-9_.%~-]{1,64})=")
 _VAGUE = frozenset({"key", "token", "auth", "sig", "signature", "secret", "code"})
 _PARAMETER_VALUE = re.compile(rf"""(?:{MARK_PATTERN}|[^\s&;"'`<>\\#|)\]]){{1,{JUDGED}}}""")
 _PARAMETER_REST = re.compile(rf"""(?:{MARK_PATTERN}|[^\s&;"'`<>\\#|)\]])*+""")
@@ -139,10 +138,23 @@ def _parameter(text: str, lowered: str, at: int) -> Span | None:
     value = _PARAMETER_VALUE.match(text, found.end()) if found else None
     if found is None or value is None or is_reference(value[0]):
         return None
-    least = 16 if found["name"] in _VAGUE else 6
-    if MARK not in value[0] and (len(value[0]) < least or value[0].isalpha()):
+    kind = _parameter_kind(unquote(found["name"]))
+    if not kind or (MARK not in value[0] and not _is_given(value[0], kind)):
         return None
     return value.start(), end_of(_PARAMETER_REST, text, value.end())
+
+
+def _parameter_kind(name: str) -> str:
+    kind = name_kind(name)
+    if name in _VAGUE:
+        return "vague"
+    return "key" if name in CREDENTIAL_PARAMETERS else kind
+
+
+def _is_given(value: str, kind: str) -> bool:
+    if kind == "token":
+        return looks_secret(value, quoted=False)
+    return len(value) >= (16 if kind == "vague" else 6) and not value.isalpha()
 
 
 _CURL_USER = re.compile(
@@ -202,4 +214,12 @@ CONTEXT_RULES: tuple[ContextRule, ...] = (
     ContextRule("RW308", "password-assignment", ("pass", "pwd"), assigned_passwords),
     ContextRule("RW309", "cookie-header", ("cookie",), cookies),
     ContextRule("RW311", "curl-user", ("curl",), curl_passwords),
+    ContextRule(
+        "RW312",
+        "command-password",
+        (" -p", " -a ", "curl"),
+        command_passwords,
+    ),
+    ContextRule("RW313", "login-file", ("login",), login_files),
+    ContextRule("RW314", "digest-response", ("auth",), digest_responses),
 )

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from rewind_proxy.canonical.cache import TextCache
 from rewind_proxy.canonical.redact_assign import member_value
+from rewind_proxy.canonical.redact_base64 import BASE64_RULE, Base64Rule, may_hold_base64
+from rewind_proxy.canonical.redact_concealed import Revealed, revealed
 from rewind_proxy.canonical.redact_context import CONTEXT_RULES, ContextRule
 from rewind_proxy.canonical.redact_places import NameKind
 from rewind_proxy.canonical.redact_rules import (
@@ -64,8 +66,8 @@ class _MemberRule:
 
 
 _MEMBERS = _MemberRule(MEMBER_RULE, ("ke", "cre", "auth", "pass", "pwd", "cookie"))
-_BuiltIn = TokenRule | ContextRule | _MemberRule
-_IN_ORDER: tuple[_BuiltIn, ...] = (*TOKEN_RULES, *CONTEXT_RULES, _MEMBERS)
+_BuiltIn = TokenRule | ContextRule | _MemberRule | Base64Rule
+_IN_ORDER: tuple[_BuiltIn, ...] = (*TOKEN_RULES, *CONTEXT_RULES, BASE64_RULE, _MEMBERS)
 _Rule = _BuiltIn | _PatternRule
 _BUILT_IN: dict[str, _BuiltIn] = {f"{rule.id}@{rule.version}": rule for rule in _IN_ORDER}
 BUILT_IN_RULES = tuple(_BUILT_IN)
@@ -112,9 +114,12 @@ class RuleEngine:
         self._always = 0
         self._literals: dict[str, int] = {}
         self._words: dict[str, int] = {}
+        self._encoded = 0
         for index, rule in enumerate(self._rules):
             bit = 1 << index
-            if isinstance(rule, TokenRule):
+            if isinstance(rule, Base64Rule):
+                self._encoded = bit
+            elif isinstance(rule, TokenRule):
                 for literal in rule.literals:
                     self._literals[literal] = self._literals.get(literal, 0) | bit
             elif isinstance(rule, _PatternRule):
@@ -127,6 +132,29 @@ class RuleEngine:
         self._members = sum(1 << i for i, rule in enumerate(self._rules) if isinstance(rule, _MemberRule))
         self._seen: TextCache[tuple[str, NameKind], _Found] = TextCache(_REMEMBERED)
         self._choices: dict[int, tuple[_Rule, ...]] = {}
+        self._names: dict[str, str] = {}
+
+    def name_rule(self, name: str) -> str:
+        """The id of the first rule by which a member's name holds a credential; empty when none does.
+
+        Only the shapes of credentials count: a project's pattern may well match what members are called.
+        """
+        found = self._names.get(name)
+        if found is None:
+            found = self._name_rule(name)
+            if len(self._names) < _CHOICES:
+                self._names[name] = found
+        return found
+
+    def _name_rule(self, name: str) -> str:
+        if len(name) < RUN_LENGTH:
+            return ""
+        hidden = revealed(name)
+        readings = (name,) if hidden is None else (name, hidden.text)
+        for rule in self._rules:
+            if isinstance(rule, TokenRule) and any(any(rule.spans(text, "")) for text in readings):
+                return rule.id
+        return ""
 
     def settle(self, text: str, kind: NameKind) -> _Found:
         """`text` with all rules applied until none changes it, and what was applied."""
@@ -140,12 +168,13 @@ class RuleEngine:
         return found
 
     def _settle(self, text: str, kind: NameKind) -> _Found:
-        active = self._active(text, kind)
+        hidden = revealed(text)
+        active = self._active(text, kind, hidden)
         if not active and "\\u" not in text and "\\/" not in text:
             return text, ()
         document = json_in(text)
         if document is not None:
-            return redact_json(text, document, self.settle)
+            return redact_json(text, document, self.settle, self.name_rule)
         rules = self._chosen(active)
         passes = [0] * len(rules)
         hits: dict[str, None] = {}
@@ -153,7 +182,7 @@ class RuleEngine:
         index = 0
         while index < len(rules):
             rule = rules[index]
-            changed = _apply(rule, text, lowered, kind)
+            changed = _apply(rule, text, lowered, kind, hidden)
             if changed == text:
                 index += 1
                 continue
@@ -167,9 +196,10 @@ class RuleEngine:
             passes[:index] = [0] * index
             document = json_in(text)
             if document is not None:
-                text, inner = redact_json(text, document, self.settle)
+                text, inner = redact_json(text, document, self.settle, self.name_rule)
                 return text, (*((rule_id, "") for rule_id in hits), *inner)
             lowered = _lower(text)
+            hidden = hidden and revealed(text)
             index = 0
         return text, tuple((rule_id, "") for rule_id in hits)
 
@@ -181,14 +211,16 @@ class RuleEngine:
                 self._choices[active] = chosen
         return chosen
 
-    def _active(self, text: str, kind: NameKind) -> int:
+    def _active(self, text: str, kind: NameKind, hidden: Revealed | None) -> int:
         """The rules that can match in `text`, as bits."""
         active = self._always | (self._members if kind else 0)
-        runs = _runs(text)
+        runs = _runs(text) if hidden is None else f"{_runs(text)} {_runs(hidden.text)}"
         if runs:
             for literal, bits in self._literals.items():
                 if literal in runs:
                     active |= bits
+            if self._encoded and may_hold_base64(runs):
+                active |= self._encoded
         lowered = _lower(text)
         for word, bits in self._words.items():
             if bits & ~active and word in lowered:
@@ -218,11 +250,13 @@ def _runs(text: str) -> str:
     return b" ".join(runs).decode("latin-1")
 
 
-def _apply(rule: _Rule, text: str, lowered: str, kind: NameKind) -> str:
+def _apply(rule: _Rule, text: str, lowered: str, kind: NameKind, hidden: Revealed | None) -> str:
     if isinstance(rule, _MemberRule):
         spans = member_value(text, kind) if kind else []
     else:
-        spans = sorted(rule.spans(text, lowered))
+        spans = list(rule.spans(text, lowered))
+        if hidden is not None and isinstance(rule, TokenRule):
+            spans += map(hidden.origin, rule.spans(hidden.text, ""))
     if not spans:
         return text
     kept = [match.span() for match in _PASTED_MEDIA.finditer(text)] if ";base64," in text else []

@@ -13,17 +13,18 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rewind_proxy.canonical import jcs
 from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.canonical.redact_path import Link
 from rewind_proxy.canonical.redact_rules import MARK
 
 NameRule = Callable[[str], str]
 """The id of the rule by which a name is a credential; empty when it is none."""
-SHORTEST_NAME = len(MARK) + 2
-"""Shorter names are neither a credential nor a numbered mark."""
+SHORTEST_NAME = 16
+"""Shorter names are neither a credential, nor a value of an auth header, nor a numbered mark."""
 NUMBER_RULE = "RW002"
 """What it is called when redacted names got other numbers."""
 
-_NUMBERED = MARK + "#"
-_MARKED = re.compile(re.escape(MARK) + "(?:#[0-9]+)?")
+_NUMBERED = MARK + " no. "
+_MARKED = re.compile(rf"{re.escape(MARK)}(?: no\. [0-9]+)?")
 
 
 def is_concerned(name: str, rule: NameRule) -> bool:
@@ -47,22 +48,20 @@ def copied(value: JsonValue) -> JsonValue:
     return root[0]
 
 
-def redacted_names(value: JsonValue, rule: NameRule) -> Iterator[tuple[JsonObject, str]]:
-    """Redact the names in `value`, in place: the objects that had one, with the rule, once for each rule."""
-    for holder in _objects(value):
+def redacted_names(value: JsonValue, rule: NameRule) -> Iterator[tuple[str, Link]]:
+    """Redact the names in `value`, in place: for each the rule, and its place by its new name."""
+    for holder, link in _objects(value):
         found = {name: rule(name) for name in holder if len(name) >= SHORTEST_NAME}
-        hidden = {name: rule_id for name, rule_id in found.items() if rule_id}
-        if hidden:
-            _rename(holder, dict(zip(hidden, _free(holder), strict=False)))
-            for rule_id in dict.fromkeys(hidden.values()):
-                yield holder, rule_id
+        names = dict(zip((name for name, rule_id in found.items() if rule_id), _free(holder), strict=False))
+        if names:
+            _rename(holder, names)
+            yield from ((found[name], (link, new)) for name, new in names.items())
 
 
-def numbered_names(value: JsonValue) -> list[JsonObject]:
-    """Number the redacted names in `value` by their values, in place: the objects in which that changed one."""
-    changed: list[JsonObject] = []
+def numbered_names(value: JsonValue) -> Iterator[Link]:
+    """Number the redacted names in `value` by their values, in place: the objects where that changed one."""
     known: dict[int, bytes] = {}
-    for holder in reversed(list(_objects(value))):
+    for holder, link in reversed(list(_objects(value))):
         marked = [name for name in holder if _MARKED.fullmatch(name)]
         if len(marked) < 2:
             continue
@@ -71,8 +70,7 @@ def numbered_names(value: JsonValue) -> list[JsonObject]:
         names = {name: _mark(index) for index, name in enumerate(sorted(marked, key=keys.__getitem__))}
         if any(name != new for name, new in names.items()):
             _rename(holder, names)
-            changed.append(holder)
-    return changed
+            yield link
 
 
 def _mark(index: int) -> str:
@@ -97,16 +95,16 @@ def _holds(value: JsonValue) -> bool:
     return isinstance(value, dict | list)
 
 
-def _objects(value: JsonValue) -> Iterator[JsonObject]:
-    """The objects in `value`, each before those within it, in the order of the document."""
-    stack = [value]
+def _objects(value: JsonValue) -> Iterator[tuple[JsonObject, Link]]:
+    """The objects in `value` and their places, each before those within it."""
+    stack: list[tuple[JsonValue, Link]] = [(value, None)]
     while stack:
-        node = stack.pop()
+        node, link = stack.pop()
         if isinstance(node, dict):
-            yield node
-            stack.extend(reversed([child for child in node.values() if _holds(child)]))
+            yield node, link
+            stack.extend((child, (link, name)) for name, child in node.items() if _holds(child))
         elif isinstance(node, list):
-            stack.extend(reversed([child for child in node if _holds(child)]))
+            stack.extend((child, (link, index)) for index, child in enumerate(node) if _holds(child))
 
 
 def _digest(value: JsonValue, known: dict[int, bytes]) -> bytes:

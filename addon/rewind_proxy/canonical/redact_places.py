@@ -103,6 +103,8 @@ _TEXTUAL = re.compile(
     r"text/|application/(?:[\w.+-]*\+)?(?:json|xml|yaml|x-yaml|javascript|x-ndjson|toml|sql|x-sh)",
     re.IGNORECASE,
 )
+_UNTOLD = frozenset({"application/octet-stream", "binary/octet-stream"})
+_HEAD = 1024  # of base64, a multiple of four
 _MEDIA_TYPE = re.compile(r"[A-Za-z]+/[\w.+-]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
 _DATA_URI = re.compile(
@@ -148,15 +150,38 @@ def is_textual(kind: str) -> bool:
     return _TEXTUAL.match(kind) is not None
 
 
-def decoded_text(data: str) -> str | None:
-    """The text in base64 of either alphabet, bytes that are not UTF-8 as surrogates; None if broken."""
+def may_be_text(kind: str, data: str) -> bool:
+    """Whether base64 of this media type, which tells nothing, holds text all the same: UTF-8 without a NUL.
+
+    What is redacted in such text leaves it one, so that the answer is the same afterwards.
+    """
+    if kind.lower() not in _UNTOLD:
+        return False
+    head = _plain_bytes(data[:_HEAD])
+    if head is None or b"\0" in head:
+        return False
+    whole = _plain_bytes(data)
+    if whole is None or b"\0" in whole:
+        return False
+    try:
+        whole.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _plain_bytes(data: str) -> bytes | None:
     try:
         plain = "".join(data.split()).translate(_URL_ALPHABET)
-        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True).decode(
-            "utf-8", "surrogateescape"
-        )
+        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (binascii.Error, ValueError):
         return None
+
+
+def decoded_text(data: str) -> str | None:
+    """The text in base64 of either alphabet, bytes that are not UTF-8 as surrogates; None if broken."""
+    plain = _plain_bytes(data)
+    return None if plain is None else plain.decode("utf-8", "surrogateescape")
 
 
 def encoded_text(text: str) -> str:

@@ -267,5 +267,6 @@ TOKEN_RULES: tuple[TokenRule, ...] = (
 def holds_token(text: str) -> bool:
     """Whether any rule of the above has a match in `text`."""
     return any(
-        any(literal in text for literal in rule.literals) and any(rule.spans(text, "")) for rule in TOKEN_RULES
+        any(literal in text for literal in rule.literals) and any(rule.spans(text, ""))
+        for rule in TOKEN_RULES
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
 
 from rewind_proxy.canonical import jcs
 from rewind_proxy.canonical.model import JsonObject, JsonValue
@@ -22,6 +21,7 @@ from rewind_proxy.canonical.redact_names import (
     numbered_names,
     redacted_names,
 )
+from rewind_proxy.canonical.redact_path import Link, path_of, steps_of
 from rewind_proxy.canonical.redact_places import (
     FREE_MEMBERS,
     NameKind,
@@ -30,6 +30,7 @@ from rewind_proxy.canonical.redact_places import (
     encoded_text,
     is_sealed,
     is_textual,
+    may_be_text,
     media_type,
     name_kind,
 )
@@ -38,14 +39,9 @@ from rewind_proxy.errors import OpaqueBodyError
 Hit = tuple[str, str]
 """A rule's id, and the path from the leaf's own text (empty, or into the JSON it holds)."""
 Leaf = Callable[[str, NameKind], tuple[str, tuple[Hit, ...]]]
-_Link: TypeAlias = tuple["_Link", str | int] | None
-
-_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 
 
-def redact_tree(
-    value: JsonValue, leaf: Leaf, rule: NameRule, *, wire: bool
-) -> tuple[JsonValue, list[Hit]]:
+def redact_tree(value: JsonValue, leaf: Leaf, rule: NameRule, *, wire: bool) -> tuple[JsonValue, list[Hit]]:
     """`value` with `leaf` applied to its string leaves, and what that changed, with paths below `value`.
 
     A member name that is a credential by `rule` is redacted too. `wire`: it is a body of a provider's API,
@@ -61,16 +57,13 @@ class _NameConcerned(Exception):  # noqa: N818  # no error: names are to be look
     """A member name is a credential, or a mark with a number."""
 
 
-def _redact_names(
-    value: JsonValue, leaf: Leaf, rule: NameRule, *, wire: bool
-) -> tuple[JsonValue, list[Hit]]:
+def _redact_names(value: JsonValue, leaf: Leaf, rule: NameRule, *, wire: bool) -> tuple[JsonValue, list[Hit]]:
     own = copied(value)
-    renamed = list(redacted_names(own, rule))
-    redacted, found = _redact_leaves(own, leaf, None, wire=wire)
-    renamed += ((holder, NUMBER_RULE) for holder in numbered_names(redacted))
-    if not renamed and not found:
-        return value, []
-    return redacted, [*((rule_id, "") for _, rule_id in renamed), *found]
+    found = [(rule_id, path_of(link)) for rule_id, link in redacted_names(own, rule)]
+    redacted, below = _redact_leaves(own, leaf, None, wire=wire)
+    found += below
+    found += ((NUMBER_RULE, path_of(link)) for link in numbered_names(redacted))
+    return (redacted, found) if found else (value, [])
 
 
 def _redact_leaves(
@@ -79,15 +72,15 @@ def _redact_leaves(
     if isinstance(value, str):
         text, hits = leaf(value, "")
         return text, list(hits)
-    changes: list[tuple[_Link, str]] = []
+    changes: list[tuple[Link, str]] = []
     found: list[Hit] = []
-    stack: list[tuple[JsonValue, _Link, str, bool]] = [(value, None, "", not wire)]
+    stack: list[tuple[JsonValue, Link, str, bool]] = [(value, None, "", not wire)]
     while stack:
         node, link, parent, free = stack.pop()
-        nested: list[tuple[JsonValue, _Link, str, bool]] = []
+        nested: list[tuple[JsonValue, Link, str, bool]] = []
         if isinstance(node, dict):
             for name, child in node.items():
-                if rule is not None and len(name) >= SHORTEST_NAME and is_concerned(name, rule):
+                if len(name) >= SHORTEST_NAME and rule is not None and is_concerned(name, rule):
                     raise _NameConcerned
                 if isinstance(child, str):
                     kind = name_kind(name)
@@ -110,14 +103,14 @@ def _redact_leaves(
 
 def _place(
     holder: JsonObject,
-    link: _Link,
+    link: Link,
     parent: str,
     name: str,
     kind: NameKind,
     text: str,
     free: bool,
     leaf: Leaf,
-    changes: list[tuple[_Link, str]],
+    changes: list[tuple[Link, str]],
     found: list[Hit],
 ) -> None:
     if is_sealed(holder, name, free=free):
@@ -125,16 +118,17 @@ def _place(
     media = media_type(holder, parent, name, text)
     if media is None:
         _plain((link, name), text, kind, leaf, changes, found)
-    elif is_textual(media):
+    elif is_textual(media) or may_be_text(media, text):
         _encoded((link, name), "", text, leaf, changes, found)
 
 
 def _plain(
-    link: _Link, text: str, kind: NameKind, leaf: Leaf, changes: list[tuple[_Link, str]], found: list[Hit]
+    link: Link, text: str, kind: NameKind, leaf: Leaf, changes: list[tuple[Link, str]], found: list[Hit]
 ) -> None:
     uri = data_uri(text)
     if uri is not None:
-        if is_textual(uri["type"] or "text/plain"):  # RFC 2397: without a type it is text/plain
+        media = uri["type"] or "text/plain"  # RFC 2397: without a type it is text/plain
+        if is_textual(media) or may_be_text(media, uri["data"]):
             _encoded(link, text[: uri.start("data")], uri["data"], leaf, changes, found)
         return
     redacted, hits = leaf(text, kind)
@@ -143,7 +137,7 @@ def _plain(
 
 
 def _encoded(
-    link: _Link, head: str, data: str, leaf: Leaf, changes: list[tuple[_Link, str]], found: list[Hit]
+    link: Link, head: str, data: str, leaf: Leaf, changes: list[tuple[Link, str]], found: list[Hit]
 ) -> None:
     text = decoded_text(data)
     if text is None:
@@ -156,33 +150,19 @@ def _encoded(
 
 
 def _note(
-    link: _Link, text: str, hits: tuple[Hit, ...], changes: list[tuple[_Link, str]], found: list[Hit]
+    link: Link, text: str, hits: tuple[Hit, ...], changes: list[tuple[Link, str]], found: list[Hit]
 ) -> None:
     changes.append((link, text))
-    path = "".join(map(_step, _steps(link)))
+    path = path_of(link)
     found.extend((rule, path + below) for rule, below in hits)
 
 
-def _steps(link: _Link) -> list[str | int]:
-    steps: list[str | int] = []
-    while link is not None:
-        link, step = link
-        steps.append(step)
-    return steps[::-1]
-
-
-def _step(step: str | int) -> str:
-    if isinstance(step, int):
-        return f"[{step}]"
-    return f".{step}" if _IDENTIFIER.fullmatch(step) else f"[{json.dumps(step, ensure_ascii=False)}]"
-
-
-def _with(value: JsonValue, changes: list[tuple[_Link, str]]) -> JsonValue:
+def _with(value: JsonValue, changes: list[tuple[Link, str]]) -> JsonValue:
     """A copy of `value` with the changed leaves; containers without one are shared with it."""
     root = _copy(value)
     owned = {id(root)}
     for link, text in changes:
-        *above, last = _steps(link)
+        *above, last = steps_of(link)
         node = root
         for step in above:
             child = node[step]  # type: ignore[index]  # a step was made from this very container
@@ -215,9 +195,7 @@ def json_in(text: str) -> JsonValue | None:
         return None
 
 
-def redact_json(
-    text: str, value: JsonValue, leaf: Leaf, rule: NameRule
-) -> tuple[str, tuple[Hit, ...]]:
+def redact_json(text: str, value: JsonValue, leaf: Leaf, rule: NameRule) -> tuple[str, tuple[Hit, ...]]:
     """The JSON document `text` (read as `value`) with its string leaves and its names redacted.
 
     Only the string tokens that change are written anew: numbers, white space and the spelling of all other

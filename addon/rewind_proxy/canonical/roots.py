@@ -54,6 +54,7 @@ _BEFORE = re.compile(r"[\w./\\~@%+-]")
 _REST = re.compile(r"""[^\s"'`<>|:*?,;()\[\]{}=]{0,512}""")
 _MAX_PATHS = 64
 _MAX_NAMES = 8
+_SHORT_SLUG = 6
 _TRAILING = ".,;:!)"
 
 
@@ -144,7 +145,8 @@ def find_roots(found: Sequence[Found], extra: Iterable[str] = ()) -> tuple[Root,
     The first `cwd` cue wins; without one it is the deepest common folder of the paths in the first leaves
     that hold any, two paths at least, when that lies below the home or CI root itself.
     """
-    cwd = [folder for leaf in found for folder in leaf.cwd]
+    # Of the first leaf that has a cue alone: a later "why is the working directory /etc?" moves nothing.
+    cwd = list(next((leaf.cwd for leaf in found if leaf.cwd), ()))
     if not cwd:
         common = _common_folder(found)
         cwd = [common] if common else []
@@ -228,15 +230,19 @@ def _occurrences(text: str, literal: str) -> Iterator[tuple[int, int]]:
             if _starts_path(text, start) and _ends_name(text, end):
                 yield start, end
             start = text.find(spelling, end)
-    if len(slug) > 6:
-        start = text.find(slug)
-        while start >= 0:
-            end = start + len(slug)
-            before = text[start - 1 : start]
-            after = text[end : end + 1]
-            if not (before.isalnum() or before == "-" or after.isalnum() or after in {"-", "_"}):
-                yield start, end
-            start = text.find(slug, end)
+    start = text.find(slug)
+    while start >= 0:
+        end = start + len(slug)
+        if _is_slug(text, start, end):
+            yield start, end
+        start = text.find(slug, end)
+
+
+def _is_slug(text: str, start: int, end: int) -> bool:
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if end - start <= _SHORT_SLUG:  # `-app` is a word too: only a whole name in a path is `/app`
+        return before in ("/", "\\") and after in ("/", "\\", "")
+    return not (before.isalnum() or before == "-" or after.isalnum() or after in {"-", "_"})
 
 
 def _ends_name(text: str, end: int) -> bool:

@@ -3,9 +3,10 @@
 `Scrubber.leaf` depends on the text, its member name and its place alone, so its result is kept in a bounded
 cache: an agent sends its whole history again on every turn. `Numbering` belongs to one request.
 
-Rules: RS001 text folding (step 3) · RS101 uuid · RS102 linking id · RS103 date with time · RS104 date by cue · RS105 root of a path ·
-RS106 random name below temp · RS107 folder (`paths = all`) · RS201 duration · RS202 process id · RS203 id
-made by the client in a tool result · `scrub:<name>` a project's own · `preset:<id>:<name>` an agent's.
+Rules: RS001 folding of texts (step 3) · RS101 uuid · RS102 linking id · RS103 date with time · RS104 date by
+cue · RS105 root of a path · RS106 random name below temp · RS107 folder (`paths = all`) · RS201 duration ·
+RS202 process id · RS203 id made by the client in a tool result · `scrub:<name>` a project's own ·
+`preset:<id>:<name>` an agent's.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rewind_proxy.canonical.preset import Preset
 from rewind_proxy.canonical.roots import Root, folder_spans, root_spans, temp_name_spans
 from rewind_proxy.canonical.spans import SEPARATOR, Span
 from rewind_proxy.canonical.text import normalise_text
-from rewind_proxy.canonical.times import time_spans
+from rewind_proxy.canonical.times import in_days, time_spans
 
 Place = Literal["system", "user", "assistant", "tool_result", "tools", "params"]
 PLACE_OF_ROLE: dict[Role, Place] = {
@@ -144,7 +145,8 @@ class Scrubber:
             if taken.find(1, span.start, span.end) < 0:
                 taken[span.start : span.end] = b"\1" * (span.end - span.start)
                 chosen.append(span)
-        return tuple(sorted(chosen, key=lambda span: span.start))
+        chosen.sort(key=lambda span: span.start)
+        return tuple(in_days(chosen) if place == "tool_result" else chosen)
 
     def _candidates(self, text: str, member: str, place: Place, roots: tuple[Root, ...]) -> Iterator[Span]:
         for rule, kind, pattern, where in self._own:
@@ -190,6 +192,21 @@ def _uuid_spans(text: str) -> Iterator[Span]:
         if before.isalnum() or before == "-" or after.isalnum() or after == "-":
             continue
         yield Span(start, match.end(), "RS101", "uuid", match.group().lower())
+
+
+class Verbatim(Scrubber):
+    """Leaves each text as it is: what is embedded counts byte for byte."""
+
+    def leaf(
+        self,
+        text: str,
+        member: str,  # noqa: ARG002
+        place: Place,  # noqa: ARG002
+        roots: tuple[Root, ...],  # noqa: ARG002
+        rooted: object = None,  # noqa: ARG002
+    ) -> Leaf:
+        """See `Scrubber.leaf`."""
+        return Leaf(text, ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,34 +8,36 @@ import unicodedata
 # A run that starts after a non-blank: indentation and blank lines are out of its reach, and so it is linear.
 # It is led by a blank that is a tab or has another after it, which is quicker to search for.
 _INNER_RUN = re.compile(r"(?:\t| (?=[ \t]))(?<=\S.)[ \t]*(?=\S)")
-_FENCE = "```"
+_FENCE = re.compile(r"[ \t]*(```|~~~)")
 
 
 def normalise_text(text: str) -> str:
     """NFC, LF line ends; outside code fences no trailing blanks and one space for an inner run of blanks.
 
-    Indentation stays, text is never re-wrapped, an unclosed fence runs to the end.
+    A fence is of ``` or of ~~~ (CommonMark §4.5). Indentation stays, text is never re-wrapped, an unclosed
+    fence runs to the end.
     """
     if not text.isascii() and not unicodedata.is_normalized("NFC", text):
         text = unicodedata.normalize("NFC", text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if _FENCE not in text:
+    if "```" not in text and "~~~" not in text:
         return _tidy(text)
     pieces: list[str] = []
-    fenced = False
+    fence = ""
     block: list[str] = []
     for line in text.split("\n"):
-        if line.lstrip(" \t").startswith(_FENCE):
+        mark = _FENCE.match(line)
+        if mark and fence in ("", mark[1]):  # one kind of fence does not end another
             if block:
-                pieces.append("\n".join(block) if fenced else _tidy("\n".join(block)))
+                pieces.append("\n".join(block) if fence else _tidy("\n".join(block)))
             pieces.append(line.rstrip(" \t"))
             block = []
-            fenced = not fenced
+            fence = "" if fence else mark[1]
         else:
             block.append(line)
     if block:
-        pieces.append("\n".join(block) if fenced else _tidy("\n".join(block)))
+        pieces.append("\n".join(block) if fence else _tidy("\n".join(block)))
     return "\n".join(pieces)
 
 

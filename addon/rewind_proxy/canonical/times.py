@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import TypeAlias
 
 from rewind_proxy.canonical.spans import Span
 
@@ -117,3 +119,58 @@ def time_spans(text: str, member: str, *, numbered: bool) -> Iterator[Span]:
         whole = _WHOLE_DATE.fullmatch(text)
         if whole:
             yield Span(*whole.span("date"), "RS104", "date", whole.group("date"), numbered)
+
+
+# -- which day is before which
+
+_YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{2})[-/.](\d{2})|(\d{4})(\d{2})(\d{2})T")
+_YEAR_LAST = re.compile(r"(\d{1,2})([/.])(\d{1,2})[/.](\d{4})")
+_EPOCH = re.compile(r"1\d{9}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?")
+_MONTH_NAME = re.compile("|".join(_MONTHS))
+_DAY_OF_MONTH = re.compile(r"(?<![\d:.])\d{1,2}(?![\d:])")
+_YEAR = re.compile(r"(?<![\d:+.-])\d{4}(?!\d)")
+_FIRST_DAY = date(1970, 1, 1)
+_DATED = frozenset({"RS103", "RS104"})
+
+_Day: TypeAlias = tuple[int, int, int]
+
+
+def in_days(spans: Sequence[Span]) -> list[Span]:
+    """The spans of a text, with the days of its unnumbered times told apart, in their order.
+
+    Two lines of a log may fall into one second in one run and not in the next, so such times are not
+    numbered. But where a text names several calendar days, which is the earlier one is meaning: each time
+    says which of these days it is of (`time day 2`). A text of one day says nothing of it. Two texts are not
+    compared: a commit and a log of one day are of two on the day after.
+    """
+    dated = [span.rule in _DATED and not span.numbered for span in spans]
+    if not any(dated):
+        return [*spans]
+    days = {span.value: _day(span.value) for span, is_date in zip(spans, dated, strict=True) if is_date}
+    order = {day: place for place, day in enumerate(sorted(set(days.values())), start=1)}
+    if len(order) < 2:
+        return [*spans]
+    return [
+        replace(span, kind=f"{span.kind} day {order[days[span.value]]}") if is_date else span
+        for span, is_date in zip(spans, dated, strict=True)
+    ]
+
+
+def _day(value: str) -> _Day:
+    """Year, month and day as written, in any of the forms above; the year is 0 where none is."""
+    if found := _YEAR_FIRST.match(value):
+        year, month, day = (each for each in found.groups() if each is not None)
+        return int(year), int(month), int(day)
+    if _EPOCH.fullmatch(value):
+        then = _FIRST_DAY + timedelta(seconds=int(value[:10]))
+        return then.year, then.month, then.day
+    if found := _YEAR_LAST.match(value):
+        first, mark, second, last = found.groups()
+        month, day = (second, first) if mark == "." else (first, second)
+        return int(last), int(month), int(day)
+    name, number, full = _MONTH_NAME.search(value), _DAY_OF_MONTH.search(value), _YEAR.search(value)
+    return (
+        int(full[0]) if full else 0,
+        _MONTHS.index(name[0]) + 1 if name else 0,
+        int(number[0]) if number else 0,
+    )

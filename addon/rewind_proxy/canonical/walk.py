@@ -8,18 +8,39 @@ import hashlib
 from contextlib import suppress
 
 from rewind_proxy.canonical.cache import TextCache
+from rewind_proxy.canonical.linking import linking_id
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message
 from rewind_proxy.canonical.pointer import Pointer
 from rewind_proxy.canonical.roots import Root
 from rewind_proxy.canonical.scrub import LINKING_ID, PLACE_OF_ROLE, Numbering, Place, Scrubber
 
-# Members that are never scanned for noise: references are meaning (DESIGN §5), signatures are bytes.
+# Members that are never scanned for noise: signatures are bytes, and what a provider keeps under an id is
+# meaning (DESIGN §5).
 _UNSCANNED = frozenset(
-    ["signature", "thoughtSignature", "encrypted_content", "previous_response_id", "file_id", "cachedContent"]
+    (
+        "signature thoughtSignature encrypted_content previous_response_id file_id file_ids vector_store_id "
+        "vector_store_ids container_id cachedContent cached_content skill_id assistant_id knowledge_base_id "
+        "knowledge_base_ids connector_id"
+    ).split()
 )
-# Members of a part, and parameters, that name something.
-_NAMES = frozenset(["type", "name", "container", "conversation"])
-
+# The same in what a wire defines. In a tool's arguments and schema, where names are the tool's own, these are
+# anything: there a `url` may be a file of the project.
+_REFERENCES = _UNSCANNED | frozenset(
+    (
+        "id ids container conversation conversation_id thread_id response_id item_id prompt_id agent_id "
+        "app_id project_id dataset_id dataset_ids collection_id corpus_id index_id document_id document_ids "
+        "voice_id image_id cache_id url uri image_url file_url video_url audio_url server_url fileUri "
+        "file_uri gcs_uri gcsUri s3Uri fileId fileIds vectorStoreIds knowledgeBaseId"
+    ).split()
+)
+_TOOLS_OWN = frozenset(["arguments", "parameters", "input_schema"])
+# Members of a part, and parameters, that name something or are kept byte for byte.
+_NAMES = frozenset(
+    (
+        "type name model endpoint_path endpoint_query endpoint_model "
+        "generic_method generic_host generic_path generic_query generic_body"
+    ).split()
+)
 
 _MEDIA = 8_000_000
 """Characters of media that are kept: a screenshot may be some megabytes."""
@@ -84,34 +105,55 @@ class Walk:
         if value.get("type") == "media":
             value = self._media(value)
         return {
-            name: value[name] if name in _NAMES else self._below(value[name], name, place, at, name)
+            name: value[name]
+            if name in _NAMES
+            else self._below(value[name], name, place, at, name, _REFERENCES)
             for name in in_order(value)
         }
 
-    def value(self, value: JsonObject | list[JsonValue], member: str, place: Place, at: Pointer) -> JsonValue:
-        """`value` with its text leaves scrubbed, in canonical order, so that equal JSON is numbered alike."""
+    def value(
+        self,
+        value: JsonObject | list[JsonValue],
+        member: str,
+        place: Place,
+        at: Pointer,
+        unscanned: frozenset[str] = _REFERENCES,
+    ) -> JsonValue:
+        """`value` with its text leaves scrubbed, in canonical order, so that equal JSON is numbered alike.
+
+        `unscanned` are names of members that are left as they are.
+        """
         if isinstance(value, dict):
             if value.get("type") == "media":
                 value = self._media(value)
-            return {name: self._below(value[name], name, place, at, name) for name in in_order(value)}
-        return [self._below(item, member, place, at, index) for index, item in enumerate(value)]
+            return {
+                name: self._below(value[name], name, place, at, name, unscanned) for name in in_order(value)
+            }
+        return [self._below(item, member, place, at, index, unscanned) for index, item in enumerate(value)]
 
     def _below(
-        self, value: JsonValue, member: str, place: Place, above: Pointer, step: str | int
+        self,
+        value: JsonValue,
+        member: str,
+        place: Place,
+        above: Pointer,
+        step: str | int,
+        unscanned: frozenset[str],
     ) -> JsonValue:
         """The same of what stands at a step below `above`: places are made for containers and slots alone."""
         if isinstance(value, str):
-            if member in _UNSCANNED:
+            if member in unscanned:
                 return value
             leaf = self._scrubber.leaf(value, member, place, self._roots, self._rooted)
             return self._numbering.render(leaf, Pointer(above, step) if leaf.spans else above)
         if isinstance(value, dict | list):
-            return self.value(value, member, place, Pointer(above, step))
+            below = _UNSCANNED if member in _TOOLS_OWN else unscanned
+            return self.value(value, member, place, Pointer(above, step), below)
         return value
 
     def _linking_id(self, part: JsonObject, at: Pointer) -> str:
-        raw = part.get("id")
-        return self._numbering.take(LINKING_ID, "id", raw if isinstance(raw, str) else "", at.member("id"))
+        value = linking_id(part.get("id"))
+        return self._numbering.take(LINKING_ID, "id", value, at.member("id"))
 
     def _media(self, part: JsonObject) -> JsonObject:
         """Steps 0 and 4: text in base64 is read as text, other media become the digest of their bytes."""

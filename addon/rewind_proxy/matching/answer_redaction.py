@@ -118,7 +118,10 @@ class _Rewriter:
 
 
 def _changed(before: JsonValue, after: JsonValue) -> Iterator[tuple[Path, str, str]]:
-    """The strings that differ, with their paths; what has not changed is the same object."""
+    """The strings that differ, with their paths; what has not changed is the same object.
+
+    A member whose name was redacted stands where it stood; an answer keeps its names.
+    """
     stack: list[tuple[Path, JsonValue, JsonValue]] = [((), before, after)]
     while stack:
         path, old, new = stack.pop()
@@ -128,7 +131,8 @@ def _changed(before: JsonValue, after: JsonValue) -> Iterator[tuple[Path, str, s
             if old != new:
                 yield path, old, new
         elif isinstance(old, dict) and isinstance(new, dict):
-            stack.extend(((*path, name), old[name], new[name]) for name in old)
+            members = zip(old.items(), new.values(), strict=True)
+            stack.extend(((*path, name), child, other) for (name, child), other in members)
         elif isinstance(old, list) and isinstance(new, list):
             stack.extend(((*path, index), *pair) for index, pair in enumerate(zip(old, new, strict=True)))
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.store.records import CassetteRecord, RequestRecord
 
 Repeat = Literal["sequence", "first", "last"]
@@ -80,15 +79,3 @@ def _likeness(recorded: RequestRecord, asked: RequestRecord) -> tuple[bool, bool
     same = sum(recorded.params.get(name) == asked.params.get(name) for name in names)
     same_model = recorded.params.get("model") == asked.params.get("model")
     return same_form(recorded, asked), same_model, same - len(names)
-
-
-def ignored_differences(
-    recorded: RequestRecord, asked: RequestRecord
-) -> list[tuple[str, JsonValue, JsonValue]]:
-    """Scalar parameters in which a recording and the request it answers differ: (name, recorded, live)."""
-    names = sorted(recorded.params.keys() | asked.params.keys(), key=lambda name: (name != "model", name))
-    return [
-        (name, recorded.params.get(name), asked.params.get(name))
-        for name in names
-        if recorded.params.get(name) != asked.params.get(name)
-    ]

@@ -6,6 +6,7 @@ change of settings is named only after both requests, normalised anew under it, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
@@ -14,13 +15,22 @@ from typing import Literal
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, JsonValue, MatchSettings
 from rewind_proxy.canonical.scrub import LINKING_ID
-from rewind_proxy.matching.difference import Difference, differences, outer_differences
+from rewind_proxy.matching.difference import Difference, common_length, differences, outer_differences
 from rewind_proxy.matching.reading import Reading, RequestReader
+from rewind_proxy.matching.reasons import aspects, reasons
 
 MANY = 50
 """Differences that are listed; past that two requests are simply not alike."""
+TRIED = 600_000
+"""Bytes of requests that are normalised anew, at most, to find out what would make them match."""
+_SCANNED = 4
+"""How much longer that takes where the texts are to be scanned anew."""
+_NUMBER = re.compile(rb"(\xe2\x9f\xa8[^:\xe2]+):\d+(?=\xe2\x9f\xa9)")
+"""The number in a placeholder: `⟨uuid:3⟩`."""
 RECORDED_CLASSES = frozenset({"model", "side"})
 _MISSING = object()
+_KNOWN_TEXTS = frozenset({"ignore", "tail_n"})
+"""Settings under which what was found in texts stays true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +74,10 @@ def compare(
         return Comparison(None, _first(_outer_differences(recorded, live)))
     if a.fingerprint != b.fingerprint:
         needed = () if weakest == "normalised" else ("match = normalised",)
-        found = _first(differences(a.view, b.view))
+        if recorded.endpoint.wire == live.endpoint.wire == "generic":
+            found = _first(outer_differences(_unwrapped(a.view), _unwrapped(b.view)))
+        else:
+            found = _first(differences(a.view, b.view))
         changes = tuple(_changes(recorded, live, reader, found))
         return Comparison(None, found, (), tuple(" and ".join((*needed, *each)) for each in changes))
     if weakest == "normalised":
@@ -103,6 +116,13 @@ def _outer(reading: Reading) -> JsonObject:
     }
 
 
+def _unwrapped(view: JsonObject) -> JsonObject:
+    """The normalised view of a generic request, laid out as the request was."""
+    params = view["params"]
+    assert isinstance(params, dict)
+    return {name.removeprefix("generic_"): value for name, value in params.items()}
+
+
 def _rules(a: Reading, b: Reading, settings: MatchSettings) -> Iterator[str]:
     """What two requests of one normalised fingerprint differ in, by the rule that took it out of both."""
     assert a.normalised is not None
@@ -110,15 +130,8 @@ def _rules(a: Reading, b: Reading, settings: MatchSettings) -> Iterator[str]:
     for ours, theirs in zip(a.normalised.slots, b.normalised.slots, strict=False):
         if ours.value != theirs.value and ours.rule != LINKING_ID:
             yield ours.rule
-    for name in _differing(a.normalised.ignored, b.normalised.ignored):
-        yield f"ignore:{name}"
-    if a.target.host != b.target.host:
-        yield "ignore:host"
-    if a.endpoint.wire != b.endpoint.wire:
-        yield "ignore:wire"
-    kept = settings.tail_n
-    if kept and a.canonical and b.canonical and a.canonical.messages[:-kept] != b.canonical.messages[:-kept]:
-        yield "tail_n"
+    tail_n = settings.tail_n
+    yield from reasons(aspects(a, tail_n), a.record, aspects(b, tail_n), b).rules()
 
 
 def _differing(a: JsonObject, b: JsonObject) -> list[str]:
@@ -165,13 +178,18 @@ class _Trial:
         self._a, self._b = a, b
         self._reader = reader
         self._kept: dict[str, object] = {}
+        self._left = TRIED
 
     def keep(self, **changed: object) -> None:
         """Try everything that follows with these changes made."""
         self._kept = changed
 
     def matches(self, **changed: object) -> bool:
-        """Whether the two are one under the settings in force and these changes."""
+        """Whether the two are one under the settings in force and these changes, as far as that was tried."""
+        size = self._a.record.body_length + self._b.record.body_length
+        self._left -= size * (1 if changed.keys() <= _KNOWN_TEXTS else _SCANNED)
+        if self._left < 0:
+            return False
         settings = self._reader.match.model_copy(update=self._kept | changed)
         reader = self._reader.under(settings)
         return reader.again(self._a).fingerprint == reader.again(self._b).fingerprint
@@ -193,7 +211,7 @@ class _Trial:
                 if self.matches(scrub_off=_without(off, fewer)):
                     needed = fewer
             yield f"scrub_off -= {', '.join(needed)}", {"scrub_off": _without(off, needed)}
-        if any("/" in text or "\\" in text for each in found for text in (each.a, each.b)):
+        if any(map(_in_a_path, found)):
             for paths in ("roots", "all"):
                 if paths != self._reader.match.paths:
                     yield f"paths = {paths}", {"paths": paths}
@@ -204,11 +222,9 @@ class _Trial:
         assert a is not None
         assert b is not None
         most = self._reader.match.tail_n or max(len(a.messages), len(b.messages))
-        alike = takewhile(
-            lambda pair: pair[0] == pair[1], zip(a.messages[::-1], b.messages[::-1], strict=False)
-        )
-        # Nearly always as many match as are equal as they stand: two trials instead of a search.
-        low = min(max(1, sum(1 for _ in alike)), most - 1)
+        # Numbers start anew in a tail; all else in it is as it was.
+        pairs = zip(_from_the_end(self._a), _from_the_end(self._b), strict=False)
+        low = min(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)), most - 1)
         if low < 1 or not self.matches(tail_n=low):
             low = 1 if low > 1 and self.matches(tail_n=1) else 0
         high = low + 1
@@ -219,6 +235,22 @@ class _Trial:
             middle = (low + high) // 2
             low, high = (middle, high) if self.matches(tail_n=middle) else (low, middle)
         return low
+
+
+def _from_the_end(reading: Reading) -> Iterator[bytes]:
+    """The normalised messages without the numbers of their placeholders, last first."""
+    assert reading.normalised is not None
+    messages = reading.normalised.view["messages"]
+    assert isinstance(messages, list)
+    return (_NUMBER.sub(rb"\1", _text(message)) for message in reversed(messages))
+
+
+def _in_a_path(difference: Difference) -> bool:
+    """Whether two texts part in words that could be paths."""
+    a, b = difference.a, difference.b
+    start = common_length(a, b)
+    words = [text[max(text.rfind(blank, 0, start) for blank in " \n\t") + 1 :] for text in (a, b)]
+    return all(any(mark in word.split(None, 1)[0] for mark in "/\\") for word in words if word.strip())
 
 
 def _without(names: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:

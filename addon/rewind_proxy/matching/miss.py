@@ -9,8 +9,12 @@ from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.matching.comparison import MANY, compare
 from rewind_proxy.matching.difference import Difference
 from rewind_proxy.matching.reading import Reading, RequestReader
-from rewind_proxy.store import Store
+from rewind_proxy.store import Nearest, Store
 from rewind_proxy.store.records import CassetteRecord
+
+NEVER = "Nothing like it was ever recorded"
+ALIKE = 0.3
+"""The likeness of messages from which on a recording is near: a third of their words, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +62,13 @@ def explain_miss(
         return Miss(
             "Nothing with the same body was recorded for this endpoint (it is matched byte for byte)."
         )
-    found = store.nearest(reading.links)
-    if found is None:
-        return Miss("Nothing like it was ever recorded: no recording shares its system prompt and tools.")
-    cassette, _ = found
+    found = store.nearest(reading.links, reading.sketched)
+    if found is None or not _alike(found, reading):
+        return Miss(NEVER + ".")
+    cassette = found.record
     stored = reader.read_stored(cassette, store.request_body(cassette))
     if stored.normalised is None:
-        return Miss("Nothing like it was ever recorded.")
+        return Miss(NEVER + ".")
     comparison = compare(stored, reading, reader, weakest)
     if comparison.tier is not None:
         return Miss(
@@ -72,14 +76,39 @@ def explain_miss(
             cassette.id,
             would_match_with=("rewind maintain",),
         )
-    count = len(comparison.differences)
-    places = f"{count} places or more" if count >= MANY else f"{count} places" if count > 1 else "one place"
     return Miss(
-        f"The nearest recording differs in {places}.",
+        _reason(found, stored, reading, len(comparison.differences)),
         cassette.id,
         comparison.differences[0] if comparison.differences else None,
         comparison.would_match_with,
     )
+
+
+def _alike(found: Nearest, reading: Reading) -> bool:
+    """Whether the nearest recording is one that a person would call near."""
+    if found.shared > 1:
+        return True
+    if reading.endpoint.wire == "generic":
+        return False  # another endpoint
+    return found.likeness >= ALIKE or (found.shared == 1 and _has_head(reading))
+
+
+def _has_head(reading: Reading) -> bool:
+    """Whether the first link of the chain stands for anything: a system prompt, tools."""
+    request = reading.canonical
+    return request is not None and bool(
+        request.tools or (request.messages and request.messages[0].role == "system")
+    )
+
+
+def _reason(found: Nearest, stored: Reading, reading: Reading, count: int) -> str:
+    if found.shared == 1 and found.likeness < ALIKE:
+        return f"{NEVER}: the nearest recording shares its system prompt and tools, and no message."
+    recorded, asked = stored.endpoint.operation, reading.endpoint.operation
+    if recorded != asked:
+        return f"The nearest recording was recorded as {recorded}, and is asked for as {asked}."
+    places = f"{count} places or more" if count >= MANY else f"{count} places" if count > 1 else "one place"
+    return f"The nearest recording differs in {places}."
 
 
 def unusable(reason: str, candidates: tuple[CassetteRecord, ...], reading: Reading) -> Miss:

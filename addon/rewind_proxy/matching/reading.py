@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
-from rewind_proxy.canonical.document import Documents
+from rewind_proxy.canonical.document import Documents, canonical_item
 from rewind_proxy.canonical.fingerprint import (
     Normalised,
     Normaliser,
@@ -19,22 +19,28 @@ from rewind_proxy.canonical.fingerprint import (
     opaque_fingerprint,
     settings_digest,
 )
+from rewind_proxy.canonical.item import of_item
+from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import (
     CanonicalRequest,
     JsonObject,
     JsonValue,
     MatchSettings,
     Target,
+    Volatile,
     Wire,
 )
 from rewind_proxy.canonical.redact import Redaction, Redactor, auth_values, strip_query
 from rewind_proxy.canonical.text import whole_characters
 from rewind_proxy.errors import OpaqueBodyError
 from rewind_proxy.matching.rebase_slots import slots_digest
-from rewind_proxy.presets import preset_for
+from rewind_proxy.matching.sketching import sketched
+from rewind_proxy.presets import preset_for, presets
+from rewind_proxy.store import EMPTY, Sketched
 from rewind_proxy.store.records import CassetteRecord, RequestRecord
 from rewind_proxy.wire import ADAPTERS, Endpoint, Host, HostTable, classify
 from rewind_proxy.wire.body import canonical_multipart, decode
+from rewind_proxy.wire.generic import asks_for_stream, part_asks_for_stream
 
 PREVIEW_LENGTH = 120
 _SCALAR = (str, int, float, bool)
@@ -85,8 +91,31 @@ class Reading:
 
     @property
     def links(self) -> tuple[str, ...]:
-        """The chain of message digests; empty for an opaque request."""
-        return self.normalised.links if self.normalised else ()
+        """The chain of message digests, of a generic request with its endpoint; empty for an opaque one."""
+        if self.normalised is None:
+            return ()
+        links = self.normalised.links
+        if not self._whole:
+            return links
+        return (*links, hashlib.sha256(dumps([*links, self._whole])).hexdigest())
+
+    @property
+    def sketched(self) -> Sketched:
+        """What the links stand for."""
+        return sketched(self.normalised, self._whole) if self.normalised else EMPTY
+
+    @property
+    def volatile(self) -> Volatile:
+        """What its wire and its agent change on every request."""
+        of_wire = ADAPTERS[self.endpoint.wire].volatile
+        name = self.record.preset.partition("@")[0]
+        return of_wire | presets()[name].volatile if name else of_wire
+
+    @property
+    def _whole(self) -> str:
+        """The endpoint, of a request that is matched as a whole."""
+        record = self.record
+        return f"{record.method} {record.host} {record.path}" if self.endpoint.wire == "generic" else ""
 
 
 class RequestReader:
@@ -123,6 +152,8 @@ class RequestReader:
         """All that is known of a live request to a known host. Never raises on what a client sends."""
         reading = self._read(request, host)
         wire = reading.endpoint.wire
+        if wire == "generic" and asks_for_stream(request.headers):
+            reading = replace(reading, record=reading.record.model_copy(update={"form": "sse"}))
         return replace(reading, error_wire=host.wire if wire == "generic" else wire)
 
     def _read(self, request: RawRequest, host: Host) -> Reading:
@@ -163,8 +194,11 @@ class RequestReader:
             return self._opaque(target, endpoint, record, clean, content, plain)
         exact = exact_fingerprint(target, clean, document.canonical())
         found: list[Redaction] = []
-        body = document.redacted(redactor, found)
-        return replace(self._understand(target, endpoint, record, body, exact), redactions=tuple(found))
+        reading = self._understand(target, endpoint, record, document.redacted(redactor, found), exact)
+        record = reading.record.model_copy(
+            update={"written_digest": written_digest(body, reading.record.params)}
+        )
+        return replace(reading, record=record, redactions=tuple(found))
 
     def read_stored(self, cassette: CassetteRecord, body: JsonValue) -> Reading:
         """The same of a stored request, from its redacted body."""
@@ -175,10 +209,10 @@ class RequestReader:
             return Reading(target, endpoint, record, None, cassette.exact, None, None)
         return self._understand(target, endpoint, record, body, cassette.exact)
 
-    def keys_of(self, cassette: CassetteRecord, body: JsonValue) -> tuple[str, tuple[str, ...]]:
-        """The normalised fingerprint and the chain of a stored request, for an index."""
+    def keys_of(self, cassette: CassetteRecord, body: JsonValue) -> tuple[str, tuple[str, ...], Sketched]:
+        """The fingerprint of a stored request, its chain and what that stands for: what an index needs."""
         reading = self.read_stored(cassette, body)
-        return reading.fingerprint, reading.links
+        return reading.fingerprint, reading.links, reading.sketched
 
     def _opaque(
         self,
@@ -191,7 +225,8 @@ class RequestReader:
     ) -> Reading:
         exact = opaque_fingerprint(target, clean, content)
         digest = hashlib.sha256(plain).hexdigest()
-        update = {"opaque": True, "body_length": len(plain), "body_sha256": digest}
+        form = "sse" if part_asks_for_stream(content) else record.form
+        update = {"opaque": True, "body_length": len(plain), "body_sha256": digest, "form": form}
         return Reading(target, endpoint, record.model_copy(update=update), None, exact, None, None)
 
     def _understand(
@@ -232,6 +267,32 @@ def scalar_params(params: JsonObject) -> dict[str, JsonValue]:
         for name, value in params.items()
         if isinstance(value, _SCALAR) and not (isinstance(value, str) and len(value) > 200)
     }
+
+
+def written_digest(body: JsonValue, told: JsonObject) -> str:
+    """Tells whether two bodies are written alike but for the parameters that are `told` elsewhere: hex.
+
+    Of the body as sent, like the exact fingerprint; empty for what is no model request.
+    """
+    if not isinstance(body, dict):
+        return ""
+    digest = hashlib.sha256()
+    for name in sorted(body):
+        value = body[name]
+        if isinstance(value, _SCALAR) and name in told and dumps(told[name]) == dumps(value):
+            continue
+        digest.update(dumps(name))
+        if isinstance(value, list):
+            digest.update(b"[%d]" % len(value))
+            for item in value:
+                digest.update(of_item(item, "digest", _item_digest))
+        else:
+            digest.update(_item_digest(value))
+    return digest.hexdigest()[:32]
+
+
+def _item_digest(value: JsonValue) -> bytes:
+    return hashlib.sha256(canonical_item(value)).digest()
 
 
 def preview(request: CanonicalRequest) -> str:

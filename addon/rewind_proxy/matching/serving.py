@@ -11,8 +11,9 @@ from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Tier
 from rewind_proxy.canonical.scrub import Slot
 from rewind_proxy.matching.answer_redaction import moved_chunks
-from rewind_proxy.matching.choice import ignored_differences, same_form
+from rewind_proxy.matching.choice import same_form
 from rewind_proxy.matching.reading import Reading, RequestReader
+from rewind_proxy.matching.reasons import Aspects, aspects, reasons, reasons_by_record
 from rewind_proxy.matching.rebase import Rebased, rebase, replacements
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import Answer, Store
@@ -29,6 +30,14 @@ class Served:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What is not stored of a recorded request, and is read out of it once."""
+
+    aspects: Aspects
+    slots: tuple[Slot, ...]
+
+
 class Serving:
     """Makes answers from recordings under one set of settings."""
 
@@ -36,8 +45,8 @@ class Serving:
         self._settings = settings
         self._reader = reader
         self._store = store
-        self._slots: TextCache[int, tuple[Slot, ...]] = TextCache()
-        """Slots of recorded requests, which are not stored, by `seq`."""
+        self._known: TextCache[int, _Recorded] = TextCache()
+        """What was learnt from recorded requests, by `seq`."""
 
     def serve(self, tier: Tier, cassette: CassetteRecord, reading: Reading) -> Served | None:
         """The answer of a recording to a live request; None when it cannot be given in the form asked for.
@@ -46,7 +55,7 @@ class Serving:
         """
         answer = self._store.answer(cassette)
         headers = cassette.answer.headers
-        notes = self._notes(tier, cassette, reading)
+        notes = self.notes(tier, cassette, reading)
         if tier == "normalised" and self._settings.rebase:
             rebased = self._rebased(cassette, answer, reading)
             if rebased.count:
@@ -72,30 +81,40 @@ class Serving:
 
     def _rebased(self, cassette: CassetteRecord, answer: Answer, reading: Reading) -> Rebased:
         same = cassette.request.slots_digest == reading.record.slots_digest
-        if same or reading.normalised is None:
+        recorded = None if same or reading.normalised is None else self._recorded(cassette)
+        if recorded is None or reading.normalised is None:
             return Rebased(answer.body, 0)
-        slots = self._slots.get(cassette.seq)
-        if slots is None:
-            stored = self._reader.read_stored(cassette, self._store.request_body(cassette))
-            slots = stored.normalised.slots if stored.normalised else ()
-            self._slots.put(cassette.seq, slots, sum(len(slot.value) + 100 for slot in slots))
-        values = replacements(slots, reading.normalised.slots)
+        values = replacements(recorded.slots, reading.normalised.slots)
         return rebase(answer.body, cassette.request.wire, cassette.request.form, values)
 
-    def _notes(self, tier: Tier, cassette: CassetteRecord, reading: Reading) -> list[str]:
-        """What differed and was ignored, with both values, and the rules that scrubbing used."""
+    def notes(self, tier: Tier, cassette: CassetteRecord, reading: Reading) -> list[str]:
+        """Every rule that made the hit possible, with both values of what was ignored."""
         if tier == "exact" or reading.normalised is None:
             return []
-        notes = [
-            f"{name} {_plain(recorded)}->{_plain(live)}"
-            for name, recorded, live in ignored_differences(cassette.request, reading.record)
-            if name in reading.normalised.ignored or name in self._settings.ignore
-        ]
+        tail_n = self._settings.tail_n
+        why = reasons_by_record(cassette.request, reading, self._settings.ignore)
+        if why is None:
+            recorded = self._recorded(cassette)
+            if recorded is not None:
+                why = reasons(recorded.aspects, cassette.request, aspects(reading, tail_n), reading)
+        notes = [*why.notes()] if why else []
         if reading.normalised.rules:
             notes.append("scrubbed " + " ".join(reading.normalised.rules))
-        if self._settings.tail_n:
-            notes.append(f"tail_n={self._settings.tail_n}")
+        if tail_n:
+            notes.append(f"tail_n={tail_n}")
         return notes
+
+    def _recorded(self, cassette: CassetteRecord) -> _Recorded | None:
+        """What is to be known of a recorded request; None of one that is not understood any more."""
+        known = self._known.get(cassette.seq)
+        if known is None:
+            stored = self._reader.read_stored(cassette, self._store.request_body(cassette))
+            if stored.normalised is None:
+                return None
+            known = _Recorded(aspects(stored, self._settings.tail_n), stored.normalised.slots)
+            size = sum(len(slot.value) + 100 for slot in known.slots) + len(dumps(known.aspects.ignored))
+            self._known.put(cassette.seq, known, size)
+        return known
 
 
 def asked_of(reading: Reading) -> Asked:
@@ -131,7 +150,3 @@ def spread(lengths: tuple[int, ...], first: int, last: int) -> tuple[tuple[int, 
     """Chunks of a synthesised stream, spread evenly over the time that the recorded answer took."""
     steps = max(1, len(lengths) - 1)
     return tuple((length, first + (last - first) * index // steps) for index, length in enumerate(lengths))
-
-
-def _plain(value: JsonValue) -> str:
-    return "(absent)" if value is None else value if isinstance(value, str) else dumps(value).decode()

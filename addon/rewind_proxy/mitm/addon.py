@@ -169,7 +169,9 @@ class Rewind:
             session = (
                 session or self._connections.session_of(flow.client_conn) or self.runtime.settings.session
             )
-            step = self.runtime.step(session, flow.request.headers.get("user-agent", ""), time.time())
+            headers = tuple(flow.request.headers.items(multi=True))
+            agent = flow.request.headers.get("user-agent", "")
+            step = self.runtime.step(session, agent, time.time(), headers)
             if asked_mode.strip().lower() not in ("", "replay"):
                 self._refuse(flow, refuse_mode(step, asked_mode))
                 return
@@ -218,7 +220,7 @@ class Rewind:
         if self.runtime is not None:
             # Where the redactor is what failed, that was said already.
             with contextlib.suppress(Exception):
-                path = self.runtime.redact(request.path.partition("?")[0])
+                path = self.runtime.redact(request.path.partition("?")[0], request.headers.items(multi=True))
         return request.method, request.host, path
 
     def _forward(self, flow: http.HTTPFlow, forward: Forward, host: Host) -> None:
@@ -261,7 +263,7 @@ class Rewind:
         """Label a flow that is over, and mask its credentials."""
         traffic.label(flow, outcome, tier, mark)
         if self.settings is None or self.settings.mask_flow:
-            traffic.mask(flow)
+            traffic.mask(flow, self.runtime.redact if self.runtime else None)
 
     def finish_unread(self, flow: http.HTTPFlow) -> None:
         """Mask a flow of a known host that broke off before its request was whole."""

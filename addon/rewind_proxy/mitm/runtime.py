@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from threading import Lock
 
 from rewind_proxy.canonical.model import JsonObject, Mode
-from rewind_proxy.canonical.redact import Redactor
-from rewind_proxy.engine import Decision, Engine, Fail, Forward, Replay, Session, Step
+from rewind_proxy.canonical.redact import Redactor, auth_values
+from rewind_proxy.engine import Decision, Engine, Fail, Forward, Header, Replay, Session, Step
 from rewind_proxy.errors import RewindError
 from rewind_proxy.matching.opening import open_ready
 from rewind_proxy.matching.reading import RawRequest, RequestReader
@@ -57,7 +57,7 @@ class Runtime:
         opened = open_ready(settings, hosts, lambda _: progress)
         self.store, self.log = opened.store, opened.log
         self.engine = Engine(settings, opened.reader, opened.store)
-        self.redact = opened.reader.redactor.text
+        self._redactor = opened.reader.redactor
         self._redacts_answers = opened.reader.redactor if settings.redact_answers else None
         self._recorder = Recorder(self.store, self.log, on_failure=_warn)
         # Answers are decoded and read on a thread of their own, so that a long one delays no other client.
@@ -69,17 +69,22 @@ class Runtime:
         self._sessions: dict[str, Session] = {}
         self._counting = Lock()
 
-    def step(self, session: str, client: str, now: float) -> Step:
-        """The next step of a session, which starts with its first call."""
+    def redact(self, text: str, headers: Iterable[Header] = ()) -> str:
+        """A text without credentials, and without the values of the auth headers of the request it is of."""
+        return self._redactor.with_secrets(auth_values(headers)).text(text)
+
+    def step(self, session: str, client: str, now: float, headers: Iterable[Header] = ()) -> Step:
+        """The next step of a session, which starts with its first call; `headers` are those of that call."""
         known = self._sessions.get(session)
         if known is None:
+            redactor = self._redactor.with_secrets(auth_values(headers))
             stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%d-%H%M%S")
             run = RunRecord(
                 id=f"{stamp}-{secrets.token_hex(2)}",
-                session=self.redact(session),
+                session=redactor.text(session),
                 mode=self.settings.mode,
                 started_at=now,
-                client=self.redact(client)[:200],
+                client=redactor.text(client)[:200],
             )
             known = self._sessions[session] = Session(run)
             self._reading.submit(self._write_run, run)

@@ -29,7 +29,7 @@ class Playing:
         self._host = host
         self._over = over
         self.task: asyncio.Task[None] | None = None
-        """The answer that is taking its time."""
+        """The answer that is taking its time. Whoever hears that it is over sets this to None."""
 
     async def warm_up(self, request: sockets.FullRequest) -> None:
         """Answer a warm-up at once: nothing was to be generated."""
@@ -75,7 +75,6 @@ class Playing:
             self._chain.remember(request, await playing)
         except Exception as error:
             logger.error("rewind: failed on a paced answer", exc_info=error)
-        self.task = None
         await self._over()
 
     async def refuse(self, refuse: Refuse, runtime: Runtime) -> None:

@@ -19,11 +19,9 @@ from rewind_proxy.mitm.runtime import Runtime
 from rewind_proxy.mitm.socket_dial import Declined, Opened, dial
 from rewind_proxy.mitm.socket_live import Live, LiveTurn, Opening, Owner
 from rewind_proxy.mitm.socket_peer import ABNORMAL, Closed, Message, Peer
+from rewind_proxy.mitm.socket_play import Playing
 from rewind_proxy.wire import sockets
-from rewind_proxy.wire.socket_answers import (
-    error_frame,
-    refusal_frame,
-)
+from rewind_proxy.wire.socket_answers import error_frame, refusal_frame
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +117,7 @@ class SocketTurns:
         """Handle one message; whether there will be more."""
         arrived = await self._inbox.get()
         if arrived is None:
+            self._playing.task = None
             await self._go_on()
             return True
         peer, message = arrived
@@ -209,8 +208,10 @@ class SocketTurns:
                 await self._warm_up(text, request, runtime, mode)
                 return
             started = time.monotonic()
-            agent = self._opening.upgrade.header("user-agent")
-            step = runtime.step(self._opening.session, agent, time.time())
+            upgrade = self._opening.upgrade
+            step = runtime.step(
+                self._opening.session, upgrade.header("user-agent"), time.time(), upgrade.headers
+            )
             decision = await runtime.decide(
                 self._opening.request(request.encoded()), self._opening.host, step, mode
             )

@@ -91,7 +91,8 @@ class Sockets:
         self._led[flow.id] = _Led(opening, traffic.address_of(flow))
         traffic.label(flow, "socket", "passed", serve.step.id)
         if self._owner.settings is None or self._owner.settings.mask_flow:
-            traffic.mask(flow)  # the origin needs no credentials
+            redact = self._owner.runtime.redact if self._owner.runtime else None
+            traffic.mask(flow, redact)  # the origin needs no credentials
         flow.request.headers[TOKEN_HEADER] = token
         # The `.data` ones, so that the Host header stays (MITMPROXY.md).
         request = flow.request.data

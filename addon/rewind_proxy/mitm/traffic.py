@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
+import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mitmproxy import http
 
-from rewind_proxy.canonical.redact import is_auth_header, mask_url
+from rewind_proxy.canonical.redact import Redactor, auth_values, is_auth_header, mask_url
 from rewind_proxy.engine import Header
 from rewind_proxy.matching.reading import RawRequest
 from rewind_proxy.wire import Host, HostTable
@@ -18,6 +19,11 @@ from rewind_proxy.wire import Host, HostTable
 SESSION_HEADER = "x-rewind-session"
 MODE_HEADER = "x-rewind-mode"
 MASK = "[REDACTED]"
+
+Redact = Callable[[str, Iterable[Header]], str]
+"""A text, and the headers of the request it is of, whose credentials are taken out too."""
+_BUILT_IN = Redactor()
+logger = logging.getLogger(__name__)
 
 MARKERS = {
     "exact": ":recycle:",
@@ -165,12 +171,28 @@ def label(flow: http.HTTPFlow, outcome: str, tier: str, mark: str) -> None:
     flow.marked = MARKERS.get(tier, "")
 
 
-def mask(flow: http.HTTPFlow) -> None:
-    """Mask the credentials of a finished flow, so that no other add-on logs, shows or saves them."""
+def _redact(text: str, headers: Iterable[Header]) -> str:
+    return _BUILT_IN.with_secrets(auth_values(headers)).text(text)
+
+
+def mask(flow: http.HTTPFlow, redact: Redact | None) -> None:
+    """Mask the credentials of a finished flow, so that no other add-on logs, shows or saves them.
+
+    `redact` is the text redaction of the store that is open, if one is.
+    """
     headers = flow.request.headers
+    path, session = mask_url(flow.request.path), flow.metadata.get(SESSION_HEADER, "")
+    try:
+        sent = tuple(headers.items(multi=True))
+        path, session = (redact or _redact)(path, sent), (redact or _redact)(session, sent)
+    except Exception:
+        path, session = f"/{MASK}", MASK  # what cannot be read may hold anything
+        logger.exception("rewind: the path of a flow could not be redacted; it is masked as a whole")
+    flow.request.path = path
+    if SESSION_HEADER in flow.metadata:
+        flow.metadata[SESSION_HEADER] = session  # mitmproxy saves what it keeps with a flow
     for name in {name for name in headers if is_auth_header(name)}:
         headers[name] = MASK
-    flow.request.path = mask_url(flow.request.path)
     if flow.response is not None:
         for name in {name for name in flow.response.headers if is_auth_header(name)}:
             flow.response.headers[name] = MASK

@@ -3,7 +3,7 @@
 from rewind_proxy.store.cassettes import Store
 from rewind_proxy.store.checking import Damage
 from rewind_proxy.store.current import is_store
-from rewind_proxy.store.exchange import Exchange, StoreStats
+from rewind_proxy.store.exchange import Exchange, Nearest, StoreStats
 from rewind_proxy.store.log import Log, log_path
 from rewind_proxy.store.recorder import Recorder
 from rewind_proxy.store.recordings import Answer
@@ -17,9 +17,10 @@ from rewind_proxy.store.records import (
 )
 from rewind_proxy.store.reindex import IndexReport
 from rewind_proxy.store.rewrite import Redaction, RewriteReport
-from rewind_proxy.store.sketch import Sketched
+from rewind_proxy.store.sketch import EMPTY, Sketched
 
 __all__ = [
+    "EMPTY",
     "FORMAT_VERSION",
     "Answer",
     "AnswerRecord",
@@ -28,6 +29,7 @@ __all__ = [
     "Exchange",
     "IndexReport",
     "Log",
+    "Nearest",
     "Recorder",
     "Redaction",
     "RequestRecord",

@@ -5,8 +5,8 @@ Every key starts with a digest of the settings, so that indexes live side by sid
     settings, fingerprint, seq → cassette id         the recordings of a fingerprint, in recorded order
     settings, seq → fingerprint, last link           what was indexed; empty: cannot be keyed (quarantined)
 
-In `prefixes` a node is a link of the chain of message digests, and all chains start at one root. A value is the
-sketch of what the entry adds (`sketch.py`), then the link before the node:
+In `prefixes` a node is a link of the chain of message digests, and all chains start at one root. A value is
+the sketch of what the entry adds (`sketch.py`), then the link before the node:
 
     settings, link, "c", next link                   some recording goes on from here; sketch of the message
     settings, link, "t", seq                         this recording ends here; sketch of its parameters
@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from heapq import nlargest
+from itertools import islice
 from typing import NamedTuple
 
 from rewind_proxy.store.blobs import add_count, read_count
 from rewind_proxy.store.environment import META
-from rewind_proxy.store.sketch import EMPTY, SKETCH, Sketched, likeness
+from rewind_proxy.store.sketch import EMPTY, SKETCH, Likeness, Sketched
 from rewind_proxy.store.transaction import Txn
 
 TABLES = ("normalised", "prefixes")
@@ -43,8 +45,14 @@ _BEAM = 16
 """Nodes of one depth that are followed further."""
 _HEADS = 256
 """The same of first links: one agent may be known under many system prompts."""
-_FRACTION = 0.01
-"""What the parameters weigh beside one message: they decide among recordings of one conversation."""
+_OTHER_HEADS = 2_000
+"""The same where the first link is known itself."""
+_HEAD = 0.5
+"""What the first link weighs beside all messages."""
+_ALMOST = 0.99
+"""The most that a first link counts that is another one."""
+_PARAMS = 0.01
+"""What the parameters weigh: they decide among recordings of one conversation."""
 
 
 def settings_key(settings_digest: str) -> bytes:
@@ -92,7 +100,7 @@ def add(
     links: Sequence[str],
     sketched: Sketched = EMPTY,
 ) -> None:
-    """Index a recording that is not indexed yet; `sketched` gives the sketches of what its links stand for."""
+    """Index a recording that is not indexed yet; `sketched` tells what its links stand for."""
     fingerprint, chain = fingerprint_key(normalised), _chain(links)
     txn.put(_NORMALISED, settings + fingerprint + seq, cassette_id)
     txn.put(_NORMALISED, settings + seq, fingerprint + (chain[-1] if chain else b""))
@@ -166,18 +174,17 @@ class Near(NamedTuple):
     """Of all that follows the first link (messages; parameters where neither has any), from 0 to 1."""
 
 
-def nearest(
-    txn: Txn, settings: bytes, links: Sequence[str], sketched: Sketched = EMPTY
-) -> Near | None:
+def nearest(txn: Txn, settings: bytes, links: Sequence[str], sketched: Sketched = EMPTY) -> Near | None:
     """The recording that is most like a request, by its chain; None when there is none at all.
 
-    It shares the longest prefix that any recording shares, and of those that do it is alike in what follows,
-    then about as long, then the newest. At most `_VISITED` entries are looked at.
+    Two links or more that a recording shares are gone down first; from there it is the one that is most
+    alike, so about as long too, and the newest of several. About `_VISITED` entries are looked at, however
+    many there are.
     """
     chain = _chain(links)
-    shared = _longest_prefix(txn, settings, chain)
-    search = _Search(txn, settings, chain, sketched, shared)
-    return search.best()
+    if not chain:
+        return None
+    return _Search(txn, settings, chain, sketched).best(_longest_prefix(txn, settings, chain))
 
 
 def _longest_prefix(txn: Txn, settings: bytes, chain: Sequence[bytes]) -> int:
@@ -193,55 +200,84 @@ def _longest_prefix(txn: Txn, settings: bytes, chain: Sequence[bytes]) -> int:
 
 class _Node(NamedTuple):
     score: float
-    """The likeness of all messages so far, one each at most."""
+    """The likeness of the messages so far, each from 0 to 1."""
     head: float
     """The likeness of the first link."""
+    shared: int
+    """Links that are the same, from the start."""
     link: bytes
 
 
 class _Search:
-    """Goes down from the end of the shared prefix, level by level, along what is most alike."""
+    """Goes down level by level along what is most alike.
 
-    def __init__(
-        self, txn: Txn, settings: bytes, chain: Sequence[bytes], sketched: Sketched, shared: int
-    ) -> None:
-        self._txn, self._settings, self._chain = txn, settings, chain
-        self._sketched, self._shared = sketched, shared
+    A prefix of messages that is known is gone down at once. The first link alone is not enough for that: the
+    same messages may have been recorded under another system prompt.
+    """
+
+    def __init__(self, txn: Txn, settings: bytes, chain: Sequence[bytes], sketched: Sketched) -> None:
+        self._txn, self._settings = txn, settings
+        self._chain, self._sketched = chain, sketched
         self._left = _VISITED
-        self._best: tuple[float, bytes, float] | None = None
+        self._best: tuple[float, bytes, int, float] | None = None
 
-    def best(self) -> Near | None:
-        """What was found."""
-        start = self._chain[self._shared - 1] if self._shared else _ROOT
-        level, depth = [_Node(max(0, self._shared - 1), 1.0, start)], self._shared
-        while level and self._left > 0 and (self._best is None or depth <= len(self._chain) + _BEAM):
+    def best(self, shared: int) -> Near | None:
+        """What was found; `shared` links of the chain are known."""
+        if shared > 1:
+            level, depth = [_Node(shared - 1, 1.0, shared, self._chain[shared - 1])], shared
+        else:
+            level, depth = self._heads(known=bool(shared)), 1
+        while level and (self._best is None or (self._left > 0 and depth <= len(self._chain) + _BEAM)):
             level, depth = self._below(level, depth), depth + 1
-        return Near(self._best[1], self._shared, self._best[2]) if self._best else None
+        return Near(*self._best[1:]) if self._best else None
+
+    def _heads(self, *, known: bool) -> list[_Node]:
+        first = self._chain[0]
+        heads = [_Node(0.0, 1.0, 1, first)] if known else []
+        most = _OTHER_HEADS if known else self._left
+        found = self._entries(_ROOT + _CHILD, self._sketched.link(0), most)
+        heads += [_Node(0.0, _ALMOST * alike, 0, link) for alike, link in found if link != first]
+        return nlargest(_HEADS, heads)
 
     def _below(self, level: Sequence[_Node], depth: int) -> list[_Node]:
-        asked = self._sketched.link(depth) if depth < len(self._chain) else None
-        found: list[_Node] = []
+        more = depth < len(self._chain)
+        asked = self._sketched.link(depth) if more else None
+        below: list[_Node] = []
         for node in level:
-            at = self._settings + node.link
-            for key, value in self._txn.scan(_PREFIXES, at):
-                if self._left <= 0 and (found or self._best):
-                    break
-                self._left -= 1
-                rest = key[len(at) + 1 :]
-                if key[len(at) : len(at) + 1] == _TAIL:
-                    self._end(node, depth, rest, value)
-                    continue
-                alike = 0.0 if asked is None else likeness(asked, value[:SKETCH])
-                found.append(
-                    _Node(node.score + alike, node.head, rest) if depth else _Node(0.0, alike, rest)
-                )
-        found.sort(reverse=True)
-        return found[: _BEAM if depth else _HEADS]
+            self._end(node, depth)
+            # At least one way is followed to its end, however many there were.
+            most = max(self._left, 0 if below or self._best else 1)
+            found = self._entries(node.link + _CHILD, asked, most)
+            for alike, link in nlargest(_BEAM, found):
+                same = more and node.shared == depth and link == self._chain[depth]
+                below.append(_Node(node.score + alike, node.head, node.shared + same, link))
+        return nlargest(_BEAM, below, key=_promise)
 
-    def _end(self, node: _Node, depth: int, seq: bytes, value: bytes) -> None:
-        params = likeness(self._sketched.params(), value[:SKETCH])
+    def _end(self, node: _Node, depth: int) -> None:
+        """Take the recordings that end at a node into account."""
+        most = max(self._left, 0 if self._best else 1)
+        found = self._entries(node.link + _TAIL, self._sketched.params(), most)
+        if not found:
+            return
+        params, seq = max(found)
         messages = max(depth, len(self._chain)) - 1
-        alike = node.score / messages if messages > 0 else params
-        rank = node.head + (node.score + _FRACTION * params) / max(1, messages)
+        alike = node.score / messages if messages else params
+        rank = _HEAD * node.head + alike + (_PARAMS * params if messages else 0.0)
         if self._best is None or (rank, seq) > self._best[:2]:
-            self._best = (rank, seq, alike)
+            self._best = (rank, seq, node.shared, alike)
+
+    def _entries(self, prefix: bytes, asked: bytes | None, most: int) -> list[tuple[float, bytes]]:
+        """(likeness, rest of the key) of entries below a prefix, at most so many; 0 where nothing is asked."""
+        start = len(self._settings) + len(prefix)
+        scan = islice(self._txn.scan(_PREFIXES, self._settings + prefix), most)
+        if asked is None:
+            found = [(0.0, key[start:]) for key, _ in scan]
+        else:
+            alike = Likeness(asked)
+            found = [(alike(value), key[start:]) for key, value in scan]
+        self._left -= len(found)
+        return found
+
+
+def _promise(node: _Node) -> tuple[float, bytes]:
+    return node.score + _HEAD * node.head, node.link

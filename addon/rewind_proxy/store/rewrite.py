@@ -38,7 +38,7 @@ class Redaction:
 
     body: Callable[[JsonValue], JsonValue]
     text: Callable[[str], str]
-    """A single string: path, query values, content type, user agent."""
+    """A single string: path, query names and values, content type, user agent."""
     request: Callable[[CassetteRecord, JsonValue], RequestRecord] | None = None
     """What follows from a redacted body, given its record, redacted so far."""
     answer: Callable[[CassetteRecord, Answer], Answer] | None = None
@@ -116,7 +116,7 @@ class _Copy:
                 "request": request.model_copy(
                     update={
                         "path": text(request.path),
-                        "query": tuple((name, text(value)) for name, value in request.query),
+                        "query": tuple((text(name), text(value)) for name, value in request.query),
                         "content_type": text(request.content_type),
                         "user_agent": text(request.user_agent),
                         "params": params,

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable
 from functools import cache
 
-SKETCH = 32
+SKETCH = 64
 """Bytes of a sketch."""
 _WORDS = 48
 """Words that stand for a text, at most."""
@@ -34,12 +34,19 @@ def sketch(text: str) -> bytes:
     return bits.to_bytes(SKETCH)
 
 
-def likeness(a: bytes, b: bytes) -> float:
-    """From 0, nothing in common, to 1; texts without a word are alike."""
-    if a == b:
-        return 1.0
-    ones, others = int.from_bytes(a), int.from_bytes(b)
-    return (ones & others).bit_count() / (ones | others).bit_count()
+class Likeness:
+    """How much others are like one: from 0, nothing in common, to 1; texts without a word are alike."""
+
+    __slots__ = ("_bits",)
+
+    def __init__(self, sketched: bytes) -> None:
+        self._bits = int.from_bytes(sketched)
+
+    def __call__(self, value: bytes) -> float:
+        """The likeness of the sketch that a value starts with."""
+        other = int.from_bytes(value[:SKETCH])
+        union = (self._bits | other).bit_count()
+        return (self._bits & other).bit_count() / union if union else 1.0
 
 
 class Sketched:

@@ -30,8 +30,12 @@ class Adapter(Protocol):
         """The form of answer that the request asks for."""
         ...
 
-    def ending(self, form: Form, operation: Operation, body: bytes) -> Ending:
-        """How an answer (decoded bytes of a 2xx) ended, with model and usage where it says so."""
+    def ending(self, form: Form, operation: Operation, body: bytes, choices: int = 1) -> Ending:
+        """How an answer (decoded bytes of a 2xx) ended, with model and usage where it says so.
+
+        `choices` is how many alternatives the request asked for (`n`): a stream without a terminal event of
+        its own is complete when so many have ended.
+        """
         ...
 
     def error(self, status: int, message: str) -> JsonObject:

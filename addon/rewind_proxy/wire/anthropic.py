@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import groupby
 from urllib.parse import unquote
@@ -22,20 +21,21 @@ from rewind_proxy.canonical.model import (
     Wire,
 )
 from rewind_proxy.wire import answers
+from rewind_proxy.wire.address import add_address
 from rewind_proxy.wire.conversation import (
     Conversation,
     opaque,
+    sent,
     text_parts,
     tool_result,
     with_rest,
-    wrapper_parts,
+    wrapped,
 )
 from rewind_proxy.wire.parameters import lift, present, rename, string_list, take_list
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _NAMES = {"stop_sequences": "stop", "output_format": "response_format"}
 _PREVIOUS = "diagnostics.previous_message_id"
-_VERTEX_MODEL = re.compile(r"/models/([^/:]+):")
 _VERTEX_STREAM = ":streamRawPredict"
 
 
@@ -64,8 +64,7 @@ class Anthropic:
         params = rename(fields, _NAMES)
         if "stop" in params:
             params["stop"] = string_list(params["stop"])
-        if "model" not in params and (model := _VERTEX_MODEL.search(unquote(target.path))):
-            params["model"] = model[1]
+        add_address(params, self.wire, target)
         return CanonicalRequest(self.wire, operation, conversation.messages(), tools, params)
 
     def form(self, target: Target, body: JsonObject) -> Form:
@@ -73,7 +72,13 @@ class Anthropic:
         streamed = body.get("stream") is True or unquote(target.path).endswith(_VERTEX_STREAM)
         return "sse" if streamed else "whole"
 
-    def ending(self, form: Form, operation: Operation, body: bytes) -> Ending:
+    def ending(
+        self,
+        form: Form,
+        operation: Operation,
+        body: bytes,
+        choices: int = 1,  # noqa: ARG002  # this wire has one
+    ) -> Ending:
         """See `Adapter.ending`: a stream ends with `message_stop`, never before."""
         if operation != "generate":
             return answers.plain(form, body)
@@ -100,7 +105,7 @@ def _message(conversation: Conversation, message: JsonValue) -> None:
     if role is None:
         conversation.add("user", [opaque(message)])
         return
-    parts = [*_blocks(message.get("content")), *wrapper_parts(message, "role", "content")]
+    parts = wrapped(_blocks(message.get("content")), message, "role", "content")
     if role != "user" or not parts:
         conversation.add(role, parts)
         return
@@ -129,8 +134,8 @@ def _block(block: JsonValue) -> list[JsonObject]:
     if kind == "tool_use":
         call: JsonObject = {
             "type": "tool_call",
-            "id": block.get("id") or "",
-            "name": block.get("name") or "",
+            "id": sent(block.get("id")),
+            "name": sent(block.get("name")),
             "arguments": block.get("input"),
         }
         return [with_rest(call, block, "type", "id", "name", "input")]

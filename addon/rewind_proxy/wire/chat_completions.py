@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from rewind_proxy.canonical.model import (
@@ -19,6 +18,7 @@ from rewind_proxy.canonical.model import (
     Wire,
 )
 from rewind_proxy.wire import answers
+from rewind_proxy.wire.address import add_address
 from rewind_proxy.wire.conversation import (
     Conversation,
     custom_call,
@@ -28,7 +28,7 @@ from rewind_proxy.wire.conversation import (
     tool_call,
     tool_result,
     with_rest,
-    wrapper_parts,
+    wrapped,
 )
 from rewind_proxy.wire.parameters import (
     flatten,
@@ -50,7 +50,6 @@ _ROLES: dict[str, Role] = {
     "function": "tool",
 }
 _NAMES = {"max_completion_tokens": "max_tokens"}
-_DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")
 
 
 class ChatCompletions:
@@ -77,26 +76,25 @@ class ChatCompletions:
             params["tool_choice"] = openai_tool_choice(params["tool_choice"])
         if isinstance(response_format := params.get("response_format"), dict):
             params["response_format"] = flatten(response_format, "json_schema")
-        if "model" not in params and (deployment := _DEPLOYMENT.search(target.path)):
-            params["model"] = deployment[1]  # Azure names it in the path
+        add_address(params, self.wire, target)
         return CanonicalRequest(self.wire, operation, conversation.messages(), tools, params)
 
     def form(self, target: Target, body: JsonObject) -> Form:  # noqa: ARG002  # Gemini's is in the path
         """See `Adapter.form`."""
         return "sse" if body.get("stream") is True else "whole"
 
-    def ending(self, form: Form, operation: Operation, body: bytes) -> Ending:
+    def ending(self, form: Form, operation: Operation, body: bytes, choices: int = 1) -> Ending:
         """See `Adapter.ending`.
 
-        A stream is complete at `[DONE]`, or when every choice seen has its finish reason: several providers
-        of this dialect never send `[DONE]`. Where the chunks announce a usage chunk (`"usage": null` in each)
-        and it did not come, a stream without `[DONE]` was cut before it.
+        A stream is complete at `[DONE]`, or when every choice asked for has its finish reason: several
+        providers of this dialect never send `[DONE]`. Where the chunks announce a usage chunk
+        (`"usage": null` in each) and it did not come, a stream without `[DONE]` was cut before it.
         """
         if operation != "generate":
             return answers.plain(form, body)
         if form == "whole":
             return _whole_ending(body)
-        return _stream_ending(body)
+        return _stream_ending(body, choices)
 
     def error(self, status: int, message: str) -> JsonObject:  # noqa: ARG002  # the body does not name it
         """See `Adapter.error`."""
@@ -117,13 +115,17 @@ def _message(conversation: Conversation, message: JsonValue) -> None:
     elif role == "assistant":
         conversation.add(role, _assistant(message))
     else:
-        conversation.add(
-            role, [*_content(message.get("content")), *wrapper_parts(message, "role", "content")]
-        )
+        conversation.add(role, wrapped(_content(message.get("content")), message, "role", "content"))
 
 
-def _assistant(message: JsonObject) -> Iterator[JsonObject]:
+def _assistant(message: JsonObject) -> list[JsonObject]:
     rest = present(message)
+    parts = list(_said(rest))
+    return wrapped(parts, rest, "role")
+
+
+def _said(rest: JsonObject) -> Iterator[JsonObject]:
+    """The parts of an assistant's message, whose members are taken out of `rest`."""
     yield from _reasoning(rest)
     yield from _content(rest.pop("content", None))
     if isinstance(refusal := rest.pop("refusal", None), str):
@@ -140,7 +142,6 @@ def _assistant(message: JsonObject) -> Iterator[JsonObject]:
     for name in ("tool_calls", "annotations"):
         if rest.get(name) == []:  # as SDKs echo a message that has none
             del rest[name]
-    yield from wrapper_parts(rest, "role")
 
 
 def _reasoning(rest: JsonObject) -> Iterator[JsonObject]:
@@ -241,7 +242,7 @@ def _kind(reasons: list[JsonValue]) -> answers.Kind:
     return "length" if "length" in reasons else "complete"
 
 
-def _stream_ending(body: bytes) -> Ending:
+def _stream_ending(body: bytes, choices: int) -> Ending:
     model: str | None = None
     usage: Usage | None = None
     reasons: dict[str, JsonValue] = {}
@@ -261,7 +262,8 @@ def _stream_ending(body: bytes) -> Ending:
         for choice in answers.objects(chunk.get("choices")):
             index = str(choice.get("index", 0))
             reasons[index] = choice.get("finish_reason") or reasons.get(index)
-    finished = all(reasons.values()) and (usage is not None or not announced)
+    ended = len(reasons) >= choices and all(reasons.values())
+    finished = ended and (usage is not None or not announced)
     if not reasons or not (done or finished):
         return Ending("cut", model, usage)
     return Ending(_kind(list(reasons.values())), model, usage)

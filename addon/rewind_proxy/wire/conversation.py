@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from rewind_proxy.canonical.item import Item, as_item, of_item
 from rewind_proxy.canonical.jcs import parse
+from rewind_proxy.canonical.linking import linking_id
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Role
 from rewind_proxy.errors import OpaqueBodyError
 
@@ -67,8 +68,7 @@ def _turns_of(
 
 def part_id(part: JsonObject) -> str:
     """The linking id of a call or result."""
-    value = part.get("id")
-    return value if isinstance(value, str) else ""
+    return linking_id(part.get("id"))
 
 
 def opaque(value: JsonValue) -> JsonObject:
@@ -95,12 +95,27 @@ def with_rest(part: JsonObject, source: JsonObject, *known: str) -> JsonObject:
     return part
 
 
-def wrapper_parts(source: JsonObject, *known: str) -> list[JsonObject]:
-    """What a message's own object says beside `known`, as an opaque part; nulls say nothing."""
+def wrapped(parts: Iterable[JsonObject], source: JsonObject, *known: str) -> list[JsonObject]:
+    """The parts of a message, and what its own object says beside `known`, as an opaque part after them.
+
+    Neighbours of one role become one message, so `of` says how many parts that speaks of, unless it is one.
+    Nulls say nothing.
+    """
+    all_parts = list(parts)
     rest: JsonObject = {
         name: value for name, value in source.items() if name not in known and value is not None
     }
-    return [opaque(rest)] if rest else []
+    if not rest:
+        return all_parts
+    about = opaque(rest)
+    if len(all_parts) != 1:
+        about["of"] = len(all_parts)
+    return [*all_parts, about]
+
+
+def sent(value: JsonValue) -> JsonValue:
+    """An id or a name as it was sent, whatever its type; a missing one is an empty text."""
+    return "" if value is None else value
 
 
 def tool_call(call_id: JsonValue, name: JsonValue, arguments: JsonValue) -> JsonObject:
@@ -115,15 +130,15 @@ def tool_call(call_id: JsonValue, name: JsonValue, arguments: JsonValue) -> Json
             decoded = arguments
         if not isinstance(decoded, str):
             arguments = decoded
-    return {"type": "tool_call", "id": call_id or "", "name": name or "", "arguments": arguments}
+    return {"type": "tool_call", "id": sent(call_id), "name": sent(name), "arguments": arguments}
 
 
 def custom_call(call_id: JsonValue, name: JsonValue, source: JsonValue) -> JsonObject:
     """A call of a custom tool, whose input is free text even when it looks like JSON."""
     return {
         "type": "tool_call",
-        "id": call_id or "",
-        "name": name or "",
+        "id": sent(call_id),
+        "name": sent(name),
         "arguments": source,
         "call_type": "custom",
     }
@@ -131,7 +146,7 @@ def custom_call(call_id: JsonValue, name: JsonValue, source: JsonValue) -> JsonO
 
 def tool_result(call_id: JsonValue, content: list[JsonObject]) -> JsonObject:
     """A result and its parts."""
-    return {"type": "tool_result", "id": call_id or "", "content": list(content)}
+    return {"type": "tool_result", "id": sent(call_id), "content": list(content)}
 
 
 def media_from_url(url: str, kind: str) -> JsonObject:

@@ -62,11 +62,23 @@ _AUTH = re.compile(
     r"|.*/api/auth/.*"
     r"|.*/copilot_internal/.*token"
     r"|.*/models/session"  # Copilot's token for its automatic choice of a model
-    r"|.*/realtime(?:api)?/(?:client_secrets|sessions|transcription_sessions)"
-    r"|.*/chatkit/sessions"
-    r"|.*/auth_tokens"  # Gemini's tokens for one session
-    r"|.*/auth/keys|.*/api/v1/keys"  # OpenRouter
-    r"|.*/(?:admin_)?api_keys(?:/.*)?|.*/apiKeys(?:[:/].*)?|.*/service_accounts"
+    r"|.*/realtime(?:api)?/(?:.*/)?(?:client_secrets|(?:transcription_|translation_)?sessions)"
+    r"|.*/client_secrets?"  # whatever it is for
+    r"|.*/chatkit/sessions(?:/[^/]*/cancel)?"
+    r"|.*/(?:auth_tokens|authTokens)(?:[:/].*)?"  # Gemini's tokens for one session
+    r"|.*/auth/keys(?:/.*)?|.*/api/v1/(?:keys|management-keys)(?:/.*)?"  # OpenRouter
+    r"|.*/(?:admin_)?api[_-]keys?(?:/.*)?|.*/(?:apiKeys?|apikeys?)(?:[:/].*)?|.*/create_api_key"
+    r"|.*/(?:service_accounts|serviceAccounts)(?:[:/].*)?"
+    r"|.*/(?:ephemeral|access|auth|session|refresh|id|bearer|temporary|short_lived)[_-]?tokens?(?:[:/].*)?"
+    r"|.*/(?:generate|create|issue|mint|get|exchange|refresh|revoke)[_-](?:\w+[_-])?(?:token|key|credential)s?"
+    r"|.*/(?:issueToken|generateAccessToken|generateIdToken|signJwt|signBlob)"  # Azure, Google
+    r"|.*:(?:generateAccessToken|generateIdToken|signJwt|signBlob|exchangeToken|issueToken)"
+    r"|.*/api/v1/(?:tokens|uploads)"  # DashScope's short-lived keys, and its signed uploads
+    r"|.*/(?:oauth2?|oidc)/.*(?:token|authorize|revoke|register)"
+    r"|.*/(?:token|tokens)/(?:exchange|refresh|revoke|issue|create)"
+    r"|.*/backend-api/(?:sentinel/.*|register-websocket)"  # ChatGPT's tokens against robots and for sockets
+    # Azure AI Foundry: connections, data sets and uploads with the keys to them; Fireworks' secrets
+    r"|.*/(?:getConnectionWithCredentials|credentials|startPendingUpload)|.*/accounts/[^/]+/secrets(?:/.*)?"
 )
 
 _TELEMETRY = re.compile(

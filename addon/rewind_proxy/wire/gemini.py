@@ -17,6 +17,7 @@ from rewind_proxy.canonical.model import (
     Wire,
 )
 from rewind_proxy.wire import answers
+from rewind_proxy.wire.address import add_address
 from rewind_proxy.wire.conversation import Conversation
 from rewind_proxy.wire.gemini_content import LinkingIds, add_content, system_parts
 from rewind_proxy.wire.gemini_fields import function_tools, name_fields, name_model, unwrapped
@@ -48,7 +49,8 @@ class Gemini:
                 add_content(conversation, content, ids)
         tools = tuple(function_tools(take_list(fields, "tools")))
         name_fields(fields)
-        name_model(fields, path)
+        name_model(fields)
+        add_address(fields, self.wire, target)
         if ":streamGenerateContent" in path:
             fields["stream"] = True
         return CanonicalRequest(self.wire, operation, conversation.messages(), tools, fields)
@@ -59,11 +61,11 @@ class Gemini:
             return "whole"
         return "sse" if ("alt", "sse") in target.query or ("$alt", "sse") in target.query else "json-array"
 
-    def ending(self, form: Form, operation: Operation, body: bytes) -> Ending:
+    def ending(self, form: Form, operation: Operation, body: bytes, choices: int = 1) -> Ending:
         """See `Adapter.ending`.
 
-        This wire has no terminal event: a stream is complete when the last word on each candidate carries a
-        finish reason (or the prompt was blocked), and an array also has to be closed.
+        This wire has no terminal event: a stream is complete when the last word on each candidate asked for
+        carries a finish reason (or the prompt was blocked). What is one JSON text is whole when it parses.
         """
         if operation != "generate":
             return answers.plain(form, body)
@@ -74,7 +76,7 @@ class Gemini:
             chunks = answers.load_list(body) or []
         else:
             chunks = [answers.load_object(body)]
-        return _ending(answers.objects(chunks))
+        return _ending(answers.objects(chunks), choices if form == "sse" else 1)
 
     def error(self, status: int, message: str) -> JsonObject:
         """See `Adapter.error`."""
@@ -89,7 +91,7 @@ class Gemini:
 _ERRORS = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 500: "INTERNAL"}
 
 
-def _ending(chunks: list[JsonObject]) -> Ending:
+def _ending(chunks: list[JsonObject], choices: int) -> Ending:
     model: str | None = None
     usage: Usage | None = None
     reasons: dict[str, JsonValue] = {}
@@ -108,7 +110,8 @@ def _ending(chunks: list[JsonObject]) -> Ending:
             reason = answers.string(candidate.get("finishReason"))
             unknown = reason == "FINISH_REASON_UNSPECIFIED"
             reasons[str(candidate.get("index", 0))] = None if unknown else reason
-    if not (all(reasons.values()) if reasons else blocked):
+    ended = len(reasons) >= choices and all(reasons.values())
+    if not (ended or (blocked and not reasons)):
         return Ending("cut", model, usage)
     return Ending("length" if "MAX_TOKENS" in reasons.values() else "complete", model, usage)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from rewind_proxy.canonical.jcs import dumps
+from rewind_proxy.canonical.linking import linking_id
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Role
 from rewind_proxy.wire.conversation import (
     Conversation,
@@ -14,7 +15,7 @@ from rewind_proxy.wire.conversation import (
     text_parts,
     tool_result,
     with_rest,
-    wrapper_parts,
+    wrapped,
 )
 from rewind_proxy.wire.gemini_names import camel
 from rewind_proxy.wire.parameters import rename
@@ -36,7 +37,7 @@ class LinkingIds:
 
     def call(self, sent: JsonValue, name: str) -> str:
         """The id of a call: the one sent, or one of our own."""
-        call_id = sent if isinstance(sent, str) else ""
+        call_id = linking_id(sent)
         if not call_id:
             self._made += 1
             call_id = f"gemini-call-{self._made}"
@@ -45,7 +46,7 @@ class LinkingIds:
 
     def result(self, sent: JsonValue, name: str) -> str:
         """The id of the call that a result answers; `""` when there is none."""
-        call_id = sent if isinstance(sent, str) else ""
+        call_id = linking_id(sent)
         waiting = self._waiting[name]
         while waiting and not call_id:
             first = waiting.popleft()
@@ -64,7 +65,7 @@ def system_parts(value: JsonValue) -> list[JsonObject]:
     known = ["parts"]
     if value.get("role") in ("user", "system"):  # it says nothing here: clients send either
         known.append("role")
-    return [*_parts(value.get("parts"), ids), *wrapper_parts(value, *known)]
+    return wrapped(_parts(value.get("parts"), ids), value, *known)
 
 
 def add_content(conversation: Conversation, content: JsonValue, ids: LinkingIds) -> None:
@@ -77,7 +78,7 @@ def add_content(conversation: Conversation, content: JsonValue, ids: LinkingIds)
     if role is None or not isinstance(content, dict):
         conversation.add("user", [opaque(content)])
         return
-    parts = [*_parts(content.get("parts"), ids), *wrapper_parts(content, "role", "parts")]
+    parts = wrapped(_parts(content.get("parts"), ids), content, "role", "parts")
     if role == "assistant" or not parts:
         conversation.add(role, parts)
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
@@ -10,7 +9,6 @@ from rewind_proxy.wire.conversation import opaque, with_rest
 from rewind_proxy.wire.gemini_names import as_json_schema, camel
 from rewind_proxy.wire.parameters import lift, present, rename, string_list, take_list
 
-_MODEL = re.compile(r"/(?:models|tunedModels|endpoints)/([^/:]+):")
 _FUNCTION = {"parametersJsonSchema": "parameters"}
 _CONFIG = {
     "maxOutputTokens": "max_tokens",
@@ -37,11 +35,9 @@ def unwrapped(fields: JsonObject, wrapper: str) -> JsonObject:
     return with_rest(merged, camel(present(inner)))
 
 
-def name_model(fields: JsonObject, path: str) -> None:
-    """Set `model`: it is in the path, or in the body of Code Assist."""
-    if "model" not in fields and (found := _MODEL.search(path)):
-        fields["model"] = found[1]
-    elif isinstance(model := fields.get("model"), str):
+def name_model(fields: JsonObject) -> None:
+    """Spell a `model` in the body as the path does: Code Assist and counts have it there."""
+    if isinstance(model := fields.get("model"), str):
         fields["model"] = model.removeprefix("models/")
 
 

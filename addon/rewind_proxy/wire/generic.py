@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from rewind_proxy.canonical.model import (
     CanonicalRequest,
     Ending,
@@ -15,6 +18,34 @@ from rewind_proxy.canonical.model import (
 )
 from rewind_proxy.canonical.redact_auth import strip_query
 from rewind_proxy.wire import answers, sse
+
+# A header by which a client asks for a stream (DashScope's own API), and the value that does.
+_STREAM_HEADERS = {"x-dashscope-sse": "enable"}
+_EVENTS = "text/event-stream"
+_STREAM_PART = re.compile(r'form-data\s*;\s*name="?stream"?\s*', re.IGNORECASE)
+
+
+def asks_for_stream(headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether the headers of a request ask for a stream: a provider's own, or an `Accept` of events alone."""
+    for name, value in headers:
+        lowered = name.lower()
+        said = value.strip().lower()
+        if lowered == "accept" and [each.partition(";")[0].strip() for each in said.split(",")] == [_EVENTS]:
+            return True
+        if _STREAM_HEADERS.get(lowered) == said:
+            return True
+    return False
+
+
+def part_asks_for_stream(content: JsonValue) -> bool:
+    """Whether a multipart body, read as `{"parts": …}`, has a field `stream` that is true."""
+    parts = content.get("parts") if isinstance(content, dict) else None
+    for part in parts if isinstance(parts, list) else []:
+        match part:
+            case {"headers": {"content-disposition": str(disposition)}, "text": str(text)}:
+                if _STREAM_PART.fullmatch(disposition) and text.strip().lower() == "true":
+                    return True
+    return False
 
 
 class Generic:
@@ -43,7 +74,13 @@ class Generic:
         """See `Adapter.form`."""
         return "sse" if body.get("stream") is True else "whole"
 
-    def ending(self, form: Form, operation: Operation, body: bytes) -> Ending:  # noqa: ARG002
+    def ending(
+        self,
+        form: Form,
+        operation: Operation,  # noqa: ARG002
+        body: bytes,
+        choices: int = 1,  # noqa: ARG002
+    ) -> Ending:
         """See `Adapter.ending`.
 
         Nothing is known of these answers: any whole body counts unless it is a JSON object with an `error`;

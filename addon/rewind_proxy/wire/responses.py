@@ -17,6 +17,7 @@ from rewind_proxy.canonical.model import (
     Wire,
 )
 from rewind_proxy.wire import answers
+from rewind_proxy.wire.address import add_address
 from rewind_proxy.wire.conversation import (
     Conversation,
     custom_call,
@@ -26,7 +27,7 @@ from rewind_proxy.wire.conversation import (
     tool_call,
     tool_result,
     with_rest,
-    wrapper_parts,
+    wrapped,
 )
 from rewind_proxy.wire.parameters import (
     known_tool,
@@ -88,6 +89,7 @@ class Responses:
         params = rename(fields, _NAMES)
         if "tool_choice" in params:
             params["tool_choice"] = openai_tool_choice(params["tool_choice"])
+        add_address(params, self.wire, target)
         if _is_compaction(target.path):
             params["compact"] = True
         return CanonicalRequest(self.wire, operation, conversation.messages(), tuple(tools), params)
@@ -96,7 +98,13 @@ class Responses:
         """See `Adapter.form`."""
         return "sse" if body.get("stream") is True and not _is_compaction(target.path) else "whole"
 
-    def ending(self, form: Form, operation: Operation, body: bytes) -> Ending:
+    def ending(
+        self,
+        form: Form,
+        operation: Operation,
+        body: bytes,
+        choices: int = 1,  # noqa: ARG002  # this wire has one
+    ) -> Ending:
         """See `Adapter.ending`: the first of `response.completed`, `.incomplete`, `.failed` and `error`."""
         if operation != "generate":
             return answers.plain(form, body)
@@ -174,8 +182,8 @@ def _item(conversation: Conversation, item: JsonValue) -> None:
     item = _without_noise(item)
     kind, role = item.get("type", "message"), item.get("role")
     if kind == "message" and isinstance(role, str) and role in _ROLES:
-        parts = list(_content(item.get("content")))
-        conversation.add(_ROLES[role], [*parts, *wrapper_parts(item, "type", "role", "content")])
+        parts = wrapped(_content(item.get("content")), item, "type", "role", "content")
+        conversation.add(_ROLES[role], parts)
     elif kind in _CALLS:
         conversation.add("assistant", [_call(item, kind)])
     elif kind in _RESULTS:

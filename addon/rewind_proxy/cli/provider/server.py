@@ -143,7 +143,11 @@ class SocketExchange(Exchange):
         self.socket = socket
 
     def whole(
-        self, status: int, content_type: str, body: bytes, headers: tuple[tuple[str, str], ...] = ()
+        self,
+        status: int,  # noqa: ARG002  # an event says it itself
+        content_type: str,  # noqa: ARG002
+        body: bytes,
+        headers: tuple[tuple[str, str], ...] = (),  # noqa: ARG002
     ) -> None:
         """Send the one event of an answer."""
         self.chunk(body)

@@ -1,7 +1,8 @@
 """The Responses API of the fake provider over a WebSocket: one `response.create` frame, one turn.
 
-It keeps what its own responses stand for, on one socket, as the provider does (OpenAI's guide to the WebSocket
-mode). Nothing here uses Rewind's own reading of frames: what that misreads must not be misread here as well.
+It keeps what its own responses stand for, on one socket, as the provider does (OpenAI's guide to the
+WebSocket mode). Nothing here uses Rewind's own reading of frames: what that misreads must not be misread
+here as well.
 """
 
 from __future__ import annotations

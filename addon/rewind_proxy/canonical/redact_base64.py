@@ -1,0 +1,99 @@
+"""Credentials in base64 within a text: `echo c2st… | base64 -d`, a file printed so, a secret of Kubernetes.
+
+What a provider's prefix looks like in base64 depends only on where in a group of three bytes it stands; the
+characters that depend on no neighbour are searched for, and what they are part of is decoded to be sure.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rewind_proxy.canonical.redact_rules import RUN_LENGTH, TOKEN_RULES, Span, TokenRule
+
+_PREFIXES = (
+    "sk- sk_live_ AIza gsk_ xai- ghp_ gho_ ghs_ glpat- xoxb- xoxp- AKIA hf_ npm_ nvapi- eyJhbGciOi"
+).split()
+"""Of the credentials that are met most, such as leave three characters or more that words do not have."""
+_DECODED = 160
+"""Characters that are decoded at once: enough for what tells a credential."""
+_GROUP = 4
+
+
+def _inner(prefix: str, offset: int) -> tuple[str, int]:
+    """`prefix` in base64 after `offset` bytes: the characters that are its own, and how many stand before."""
+    first = -(-offset * 8 // 6)
+    last = (offset + len(prefix)) * 8 // 6
+    return base64.b64encode(b"\0" * offset + prefix.encode() + b"\0\0").decode()[first:last], first
+
+
+def _rules(prefix: str) -> tuple[TokenRule, ...]:
+    return tuple(
+        rule for rule in TOKEN_RULES if any(literal.startswith(prefix[:3]) for literal in rule.literals)
+    )
+
+
+_INNER = [(*_inner(prefix, offset), _rules(prefix)) for prefix in _PREFIXES for offset in range(3)]
+_REST = re.compile(
+    # The next line belongs to it where this one is as long as `base64` and `openssl` make them.
+    r"[A-Za-z0-9+/_-]++(?:(?<=[A-Za-z0-9+/_-]{60})(?:\r?\n|\\n)[A-Za-z0-9+/_-]++)*+={0,2}"
+)
+_URL_ALPHABET = str.maketrans("-_", "+/", "\r\n\\")
+
+
+# The base64 of a credential of `RUN_LENGTH` characters has no other character: only such that are no part of
+# one give a `+` or a `/`. Few other runs in a text are that long.
+_LEAST = RUN_LENGTH * 4 // 3
+_LETTERS = re.compile(f"[A-Za-z0-9]{{{_LEAST}}}")
+_SHAPE = bytes(ord("a") if chr(byte).isascii() and chr(byte).isalnum() else ord(" ") for byte in range(256))
+_SHORTEST = b"a" * _LEAST
+_PARTS = tuple(part for part, _, _ in _INNER)
+
+
+def may_hold_base64(runs: str) -> bool:
+    """Whether the runs of token characters of a text can hold a match of `Base64Rule`."""
+    # `bytes.find` looks for one long run faster than `re` does.
+    return _SHORTEST in runs.encode("latin-1").translate(_SHAPE) and any(part in runs for part in _PARTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Base64Rule:
+    """Base64 of a credential."""
+
+    id: str
+    name: str
+    version: int = 1
+
+    def spans(self, text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG002  # one signature for all rules
+        """From the group of four characters in which the credential starts to the end of the base64."""
+        for part, lead, rules in _INNER:
+            yield from _spans(text, part, lead, rules)
+
+
+BASE64_RULE = Base64Rule("RW315", "base64-credential")
+
+
+def _spans(text: str, part: str, lead: int, rules: tuple[TokenRule, ...]) -> Iterator[Span]:
+    seen = [0] * _GROUP  # up to where each alignment was decoded, so that no text is decoded over and over
+    found = text.find(part)
+    while found >= 0:
+        start, after = found - lead, found + len(part)
+        if start >= seen[start % _GROUP] and _LETTERS.match(text, found):
+            seen[start % _GROUP] = start + _DECODED // 2
+            whole = _REST.match(text, start) if _holds_credential(text, start, rules) else None
+            if whole is not None:
+                after = whole.end()
+                yield whole.span()
+        found = text.find(part, after)
+
+
+def _holds_credential(text: str, start: int, rules: tuple[TokenRule, ...]) -> bool:
+    found = _REST.match(text, start, start + _DECODED)
+    if found is None:
+        return False
+    plain = found[0].rstrip("=").translate(_URL_ALPHABET)
+    plain = plain[: len(plain) - len(plain) % _GROUP] if len(plain) % _GROUP == 1 else plain
+    decoded = base64.b64decode(plain + "=" * (-len(plain) % _GROUP)).decode("latin-1")
+    return any(any(rule.spans(decoded, "")) for rule in rules)

@@ -1,0 +1,93 @@
+"""Passwords that no name stands beside: options of commands, lines of login files, the Digest of a header.
+
+Only the value goes. As in `redact_assign`, it may already be partly `[REDACTED]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rewind_proxy.canonical.redact_assign import is_reference
+from rewind_proxy.canonical.redact_rules import MARK_PATTERN, QUOTE, Span
+
+_VALUE = rf"""(?P<password>(?:{MARK_PATTERN}|[^\s"'`\\;|&<>]){{1,256}})"""
+_IN_QUOTES = rf"""(?P<quoted>(?:{MARK_PATTERN}|[^\s"'`\\]){{1,256}})(?={QUOTE})"""
+_GIVEN = rf"(?:{QUOTE}{_IN_QUOTES}|{_VALUE})"
+_MAYBE_APART = rf"[ \t]{{0,4}}{_GIVEN}"
+_USER = rf"""{QUOTE}?(?![0-9]+:[0-9]+\b)[^\s:"'`\\]{{1,128}}"""
+_BEFORE = "(?<= )"
+_COMMAND = 200
+"""How far from the command's name its option may stand, on the same line."""
+
+# Each by a literal that `re` can search for, what may not be part of a longer word, and the option.
+_COMMANDS = tuple(
+    (re.compile(rf"{name}(?<![\w-]{name}){tail}(?=[ \t])"), re.compile(_BEFORE + option))
+    for name, tail, option in (
+        ("sshpass", r"(?=[ \t]{1,4}-p)", rf"-p{_MAYBE_APART}"),
+        ("mysql", r"(?:dump|admin|import|show|check|pump|sh)?(?:\.exe)?", rf"-p{_GIVEN}"),
+        ("mariadb", r"(?:-dump|-admin|-import|-show|-check)?", rf"-p{_GIVEN}"),
+        ("redis-cli", "", rf"-a[ ]{{1,4}}{_GIVEN}"),
+        ("docker login", "", rf"-p{_MAYBE_APART}"),
+        ("podman login", "", rf"-p{_MAYBE_APART}"),
+        ("registry login", "", rf"-p{_MAYBE_APART}"),
+        ("openssl", "", rf"-pass(?:in|out)?[ \t]{{1,4}}{QUOTE}?pass:{_VALUE}"),
+        ("curl", r"(?:\.exe)?", rf"-[A-Za-z]{{0,5}}[uU][ \t]{{1,4}}{_USER}:{_VALUE}"),
+        ("curl", r"(?:\.exe)?", rf"--proxy-user(?:[ \t]{{1,4}}|=){_USER}:{_VALUE}"),
+    )
+)
+_LINE_END = re.compile(r"[\n\r;|]|\\n|&&")
+
+
+def command_passwords(text: str, lowered: str) -> Iterator[Span]:
+    """`sshpass -p …`, `mysql -p…`, `redis-cli -a …`, `docker login -p …`, `curl -su user:…`."""
+    for command, option in _COMMANDS:
+        for found in command.finditer(lowered):
+            start = found.end()
+            stop = start + _COMMAND
+            cut = _LINE_END.search(text, start, stop)
+            # The window is for the option; its value may be longer.
+            given = option.search(text, start, cut.start() if cut else stop + 256)
+            if given is not None and given.start() < stop:
+                yield from _password(given)
+
+
+def _password(found: re.Match[str]) -> Iterator[Span]:
+    group = "quoted" if found.groupdict().get("quoted") is not None else "password"
+    if not is_reference(found[group]):
+        yield found.span(group)
+
+
+_SPACE = r"(?:[ \t\r\n]|\\n|\\t){1,8}"
+_NETRC = re.compile(
+    rf"machine{_SPACE}[^\s\\]{{1,253}}{_SPACE}login{_SPACE}[^\s\\]{{1,128}}{_SPACE}"
+    rf"password{_SPACE}{QUOTE}?{_VALUE}"
+)
+_NETRC_DEFAULT = re.compile(
+    rf"(?:^|\\n)default{_SPACE}login{_SPACE}[^\s\\]{{1,128}}{_SPACE}password{_SPACE}{_VALUE}", re.MULTILINE
+)
+
+
+def login_files(text: str, lowered: str) -> Iterator[Span]:
+    """`machine h login u password …` of a `.netrc`."""
+    for pattern in (_NETRC, _NETRC_DEFAULT):
+        for found in pattern.finditer(lowered):
+            start, stop = found.span("password")
+            if not is_reference(text[start:stop]):
+                yield start, stop
+
+
+_DIGEST = re.compile(r"digest(?=[ \t]+[a-z]{2,12}[ \t]?=)")
+_RESPONSE = re.compile(
+    rf"response[ \t]?=[ \t]?{QUOTE}?(?P<password>(?:{MARK_PATTERN}|[0-9A-Fa-f]){{10,256}})"
+)
+_HEADER = 1000
+
+
+def digest_responses(text: str, lowered: str) -> Iterator[Span]:
+    """`Digest username="…", …, response="…"`: a password can be guessed from the response (RFC 7616 §5.9)."""
+    for found in _DIGEST.finditer(lowered):
+        line = text.find("\n", found.end(), found.end() + _HEADER)
+        response = _RESPONSE.search(text, found.end(), line if line >= 0 else found.end() + _HEADER)
+        if response is not None:
+            yield response.span("password")
