@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -33,14 +34,14 @@ def test_what_is_stored_of_an_answer_is_masked_when_asked_for(tmp_path: Path, re
     live = request({"model": "m1", "stream": True, "messages": [{"role": "user", "content": "my key?"}]})
     host = HOSTS.find(live.host, live.port)
     assert host is not None
-    forward = runtime.decide(live, host, runtime.step("s", "agent/1", START), "auto")
+    forward = asyncio.run(runtime.decide(live, host, runtime.step("s", "agent/1", START), "auto"))
     assert isinstance(forward, Forward)
     chunks = tuple((piece, at) for at, piece in enumerate(stream()))
     runtime.keep(forward, Captured(200, (("content-type", "text/event-stream"),), chunks, START))
     runtime.close(START)
     assert bool(scan(tmp_path / ".rewind", [KEY[:20], KEY[20:]]).found) == (not redact)
     runtime = Runtime(settings, HOSTS, unseen)
-    replay = runtime.decide(live, host, runtime.step("s", "agent/1", START), "replay")
+    replay = asyncio.run(runtime.decide(live, host, runtime.step("s", "agent/1", START), "replay"))
     runtime.close(START)
     assert isinstance(replay, Replay)
     assert replay.answer.body.count(b"data: ") == 4

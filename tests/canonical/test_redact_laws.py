@@ -102,8 +102,10 @@ rule_lists = st.lists(
     unique=True,
 )
 names = st.sampled_from(
-    ["content", "text", "api_key", "password", "token", "authorization", "id", "data", "k"]
-    + [KEY, fake("ghp_", 36), fake("hf_", 34) + "-password", MARK, f"{MARK} no. 2", f"{MARK} no. 7"]
+    [
+        *("content", "text", "api_key", "password", "token", "authorization", "id", "data", "k"),
+        *(KEY, fake("ghp_", 36), fake("hf_", 34) + "-password", MARK, f"{MARK} no. 2", f"{MARK} no. 7"),
+    ]
 )
 values: st.SearchStrategy[JsonValue] = st.recursive(
     texts

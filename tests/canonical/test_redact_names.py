@@ -56,9 +56,10 @@ def test_a_name_that_holds_a_credential_goes(body: JsonObject) -> None:
 
 def test_several_such_names_are_told_apart_by_their_values() -> None:
     """Neither the keys nor their order say which is which, so that rotated ones give the same body."""
-    first, second = {KEY: "a", OTHER: "b", "n": 1}, {"n": 1, KEY + "x": "b", OTHER + "y": "a"}
-    redacted = REDACTOR.value(dict(first))
-    assert redacted == REDACTOR.value(dict(second))
+    first: JsonObject = {KEY: "a", OTHER: "b", "n": 1}
+    second: JsonObject = {"n": 1, KEY + "x": "b", OTHER + "y": "a"}
+    redacted = REDACTOR.value(first)
+    assert redacted == REDACTOR.value(second)
     assert isinstance(redacted, dict)
     assert sorted(redacted) == [MARK, SECOND, "n"]
     assert REDACTOR.value(redacted) is redacted
@@ -144,10 +145,10 @@ def test_the_name_of_a_parameter_may_be_the_key() -> None:
 # Headers -------------------------------------------------------------------------------------------------
 
 AUTH = (
-    "apikey helicone-auth x-functions-key x-rapidapi-key x-litellm-key token x-auth authentication key secret "
-    "x-goog-iap-jwt-assertion cf-access-client-id cf-access-client-secret cf-access-token x-secret x-key auth "
-    "x-amz-security-token ocp-apim-subscription-key x-portkey-api-key x-portkey-virtual-key x-user-key "
-    "x-csrftoken x-hapikey private-token proxy-authorization x-litellm-api-key x-client-password"
+    "apikey helicone-auth x-functions-key x-rapidapi-key x-litellm-key token x-auth authentication key "
+    "secret x-goog-iap-jwt-assertion cf-access-client-id cf-access-client-secret cf-access-token x-secret "
+    "x-key auth x-amz-security-token ocp-apim-subscription-key x-portkey-api-key x-portkey-virtual-key "
+    "x-user-key x-csrftoken x-hapikey private-token proxy-authorization x-litellm-api-key x-client-password"
 ).split()
 NO_AUTH = (
     "idempotency-key x-idempotency-key sec-websocket-key sec-websocket-accept x-ratelimit-limit-tokens "

@@ -479,9 +479,9 @@ def test_ca_show_makes_nothing(rewind: Callable[..., Result], tmp_path: Path) ->
 
 def test_ca_shows_what_can_be_checked(rewind: Callable[..., Result]) -> None:
     """Path, subject, names, expiry and the fingerprint that `openssl` prints."""
-    made = rewind("ca", "make").stdout
+    made = "".join(rewind("ca", "make").stdout.split())  # a long path is folded
     found = json.loads(rewind("ca", "show", "--json").stdout)
     assert sorted(found) == ["expires", "exposed", "names", "path", "sha256", "subject"]
     assert found["exposed"] == []
     for value in (found["path"], found["subject"], found["sha256"], "api.openai.com", found["expires"][:10]):
-        assert value in made
+        assert "".join(value.split()) in made

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from case_tables import fake
-from rewind_proxy.canonical.model import JsonObject
+from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.engine import Replay
 from rewind_proxy.matching import serving
-from rewind_proxy.store import Store
+from rewind_proxy.store import CassetteRecord, Store
 from test_engine import Desk, chat
 
 TOOLS: list[JsonObject] = [
@@ -153,9 +153,12 @@ def test_a_recorded_request_is_read_once(tmp_path: Path, monkeypatch: pytest.Mon
     desk = Desk(tmp_path)
     desk.record(desk.request(chat("a  b")))
     original, read = Store.request_body, list[str]()
-    monkeypatch.setattr(
-        Store, "request_body", lambda self, record: read.append(record.id) or original(self, record)
-    )
+
+    def request_body(store: Store, record: CassetteRecord) -> JsonValue | None:
+        read.append(record.id)
+        return original(store, record)
+
+    monkeypatch.setattr(Store, "request_body", request_body)
     for live in ("a b", "a   b", "a\tb"):
         found = desk.decide(desk.request(chat(live)), "replay")
         assert isinstance(found, Replay)

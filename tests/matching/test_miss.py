@@ -13,6 +13,7 @@ from case_tables import fake
 from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.engine import Refuse, refusal_text
 from rewind_proxy.matching.miss import NEVER, Miss
+from rewind_proxy.matching.reading import Reading, RequestReader
 from rewind_proxy.store import CassetteRecord
 from test_engine import Desk, chat
 
@@ -193,10 +194,13 @@ def test_trials_are_bounded(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> N
         return chat(f"{lines}\nend")
 
     desk.record(desk.request(noisy("one")))
-    original, tried = type(desk.reader).again, list[int]()
-    monkeypatch.setattr(
-        type(desk.reader), "again", lambda self, reading: tried.append(1) or original(self, reading)
-    )
+    original, tried = RequestReader.again, list[Reading]()
+
+    def again(reader: RequestReader, reading: Reading) -> Reading:
+        tried.append(reading)
+        return original(reader, reading)
+
+    monkeypatch.setattr(RequestReader, "again", again)
     assert refused(desk, noisy("two")).nearest is not None
     assert len(tried) == 0
     assert refused(desk, chat("see /srv/two/x.py")).nearest is None

@@ -235,9 +235,9 @@ def test_linear_time(kind: Kind, piece: str) -> None:
         best = 9.0
         for _ in range(3):
             rewriter = Rewriter(Finder(values))
-            started = time.perf_counter()
+            started = time.thread_time()
             rewriter.edits(text, kind)
-            best = min(best, time.perf_counter() - started)
+            best = min(best, time.thread_time() - started)
         return best
 
     assert seconds(1_000_000) < 2
@@ -251,7 +251,7 @@ def test_thousands_of_values_cost_no_more() -> None:
     }
     folders = {f"/home/u{n}": f"/root/u{n}" for n in range(10_000)}
     text = "at 2026-11-30T09:00:07.00007 in /home/u9999/x " * 10_000
-    started = time.perf_counter()
+    started = time.thread_time()
     edits = Rewriter(Finder(Replacements(folders, {}, times))).edits(text, "text")
     assert len(edits) == 20_000
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2

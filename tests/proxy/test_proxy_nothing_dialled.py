@@ -14,7 +14,7 @@ import pytest
 
 from proxy import h2_client
 from proxy.calls import CHAT, CHAT_SSE, OPENAI, new_prompt
-from proxy.conftest import Start
+from proxy.conftest import Stage, Start
 from proxy.looking import record
 from rewind_proxy.cli.provider import FakeProvider
 from support.client import Client, tunnel
@@ -187,8 +187,8 @@ def test_a_reverse_proxy(live: Proxy, start: Start, stopped: FakeProvider) -> No
         assert running.sockets.outward(stopped.port) == []
 
 
-def test_the_count_sees_a_live_call(start: Start) -> None:
+def test_the_count_sees_a_live_call(live: Proxy, stage: Stage) -> None:
     """A proxy that may go live is seen to dial: so the tests above can fail."""
-    with FakeProvider() as provider, start(provider=provider) as running:
-        CHAT.once(running, new_prompt())
-        assert running.sockets.outward(provider.port) == [f"socket.connect ['127.0.0.1', {provider.port}]"]
+    live.sockets.clear()
+    CHAT.once(live, new_prompt())
+    assert live.sockets.outward(stage.port) == [f"socket.connect ['127.0.0.1', {stage.port}]"]

@@ -239,7 +239,7 @@ def test_two_names_for_one_parameter() -> None:
 def test_generic() -> None:
     """Method, host, path, query and body count; a credential in the query does not."""
     generic = ADAPTERS["generic"]
-    query = (("a", "1"), ("key", "not a real key"), ("access_token", "nor this"))
+    query = (("a", "1"), ("key", "not a real key"), ("access_token", "a1b2c3d4e5f6a7b8c9d0e1f2"))
     request = generic.request(Target("POST", "h.example", "/x", query), "generate", {"model": "m"})
     assert request.messages == ()
     assert request.params == {

@@ -11,6 +11,9 @@ is applied, then the list starts over, until no rule changes anything. The work 
 begins with all of the work under R1, and that under R1 + R2 on `redact(R1)(x)` goes on from there. It ends,
 because each change leaves fewer characters outside the marks.
 
+Member names keep the law too (`redact_names`): what a name that holds a credential becomes depends on the
+final values beside it, and it says nothing of its own value, before as after.
+
 Values of auth headers seen on the wire (`Redactor.with_secrets`) are no rules: they are replaced before the
 list runs, so that what is stored can be re-keyed without them.
 """

@@ -128,8 +128,10 @@ class _Outcome:
         return {"id": self.id, "expected": self.expected, "got": self.got, "difference": difference}
 
     def text(self) -> Text:
-        text = Text().append(safe_line(self.id), style="bold").append(
-            f"  expected {self.expected}, got {self.got}", style="red"
+        text = (
+            Text()
+            .append(safe_line(self.id), style="bold")
+            .append(f"  expected {self.expected}, got {self.got}", style="red")
         )
         return text.append(_difference_text(self.difference)) if self.difference else text
 

@@ -267,7 +267,7 @@ class _Search:
             self._best = (rank, seq, node.shared, alike)
 
     def _entries(self, prefix: bytes, asked: bytes | None, most: int) -> list[tuple[float, bytes]]:
-        """(likeness, rest of the key) of entries below a prefix, at most so many; 0 where nothing is asked."""
+        """(likeness, rest of the key) of entries below a prefix, `most` of them; 0 if nothing is asked."""
         start = len(self._settings) + len(prefix)
         scan = islice(self._txn.scan(_PREFIXES, self._settings + prefix), most)
         if asked is None:
