@@ -44,6 +44,7 @@ from rewind_proxy.wire.body import canonical_multipart, decode
 from rewind_proxy.wire.generic import asks_for_stream, part_asks_for_stream
 
 PREVIEW_LENGTH = 120
+_TOLD_LENGTH = 200
 _SCALAR = (str, int, float, bool)
 
 
@@ -274,8 +275,12 @@ def scalar_params(params: JsonObject) -> dict[str, JsonValue]:
     return {
         name: whole_characters(value) if isinstance(value, str) else value
         for name, value in params.items()
-        if isinstance(value, _SCALAR) and not (isinstance(value, str) and len(value) > 200)
+        if _is_told(value)
     }
+
+
+def _is_told(value: JsonValue) -> bool:
+    return isinstance(value, _SCALAR) and not (isinstance(value, str) and len(value) > _TOLD_LENGTH)
 
 
 def written_digest(body: JsonValue, told: JsonObject) -> str:
@@ -288,8 +293,9 @@ def written_digest(body: JsonValue, told: JsonObject) -> str:
     digest = hashlib.sha256()
     for name in sorted(body):
         value = body[name]
-        if isinstance(value, _SCALAR) and name in told:
-            continue  # by its name alone: what is told is redacted, and more so under a longer list
+        # By its name alone: what is told is redacted, and more so under a longer list of rules.
+        if _is_told(value) and name in told:
+            continue
         digest.update(dumps(name))
         if isinstance(value, list):
             digest.update(b"[%d]" % len(value))
