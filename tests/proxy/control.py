@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from mitmproxy import ctx, exceptions, http
 
 from rewind_proxy.mitm.addon import Rewind
+from rewind_proxy.store import recorder
 
 HOST = "control.invalid"
 
@@ -28,6 +29,10 @@ class Control:
 
     def __init__(self) -> None:
         self._mended: list[tuple[object, str, Any]] = []
+
+    def running(self) -> None:
+        """Steps are logged at once: most tests wait for theirs."""
+        recorder.FLUSH_SECONDS = 0.01
 
     def request(self, flow: http.HTTPFlow) -> None:
         """Do what is asked."""
