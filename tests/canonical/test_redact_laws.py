@@ -298,6 +298,8 @@ def _seconds(text: str) -> float:
 def test_time_is_linear_on_hostile_text(piece: str) -> None:
     """Twice the text takes at most two and a half times as long, at a rate of a megabyte in two seconds."""
     half = (piece * (100_000 // len(piece) + 1))[:100_000]
-    short, long = _seconds(half), _seconds(half + half)
-    assert long <= 0.4
-    assert long <= 2.5 * short + 0.02
+    for _ in range(4):  # a neighbour on the machine may slow one of the two; a square fails every time
+        short, long = _seconds(half), _seconds(half + half)
+        if long <= 0.4 and long <= 2.5 * short + 0.02:
+            return
+    pytest.fail(f"{short:.3f} s for half the text, {long:.3f} s for all of it")

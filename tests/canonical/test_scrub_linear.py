@@ -35,5 +35,8 @@ def seconds(unit: str, size: int) -> float:
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_twice_the_text_takes_twice_the_time(unit: str) -> None:
     """Four times the text takes no more than some seven times the time: a square would take sixteen."""
-    small = seconds(unit, SIZE)
-    assert seconds(unit, 4 * SIZE) <= 7 * small + 0.05
+    for _ in range(3):  # a neighbour on the machine may slow one of the two; a square fails every time
+        small, large = seconds(unit, SIZE), seconds(unit, 4 * SIZE)
+        if large <= 7 * small + 0.05:
+            return
+    pytest.fail(f"{small:.3f} s, and {large:.3f} s for four times the text")

@@ -241,7 +241,8 @@ def test_linear_time(kind: Kind, piece: str) -> None:
         return best
 
     assert seconds(1_000_000) < 2
-    assert seconds(200_000) < max(4 * seconds(100_000), 0.02)
+    # A neighbour on the machine may slow one of the two; a square fails every time.
+    assert any(seconds(200_000) < max(3 * seconds(100_000), 0.02) for _ in range(4))
 
 
 def test_thousands_of_values_cost_no_more() -> None:

@@ -185,12 +185,6 @@ def test_4_goes_before_5(place: Place, stage: Stage) -> None:
     assert (ended.status, report["failed"], report["refused"]) == (4, 1, 1)
 
 
-def test_a_command_killed_by_a_signal_is_128_and_its_number(place: Place, stage: Stage) -> None:
-    """As shells say it."""
-    ended = run(place, stage.provider, python("import os; os.kill(os.getpid(), 9)"), "auto")
-    assert (ended.finished.status, ended.report["child_exit"]) == (137, 137)
-
-
 def test_a_command_that_is_not_there_is_127(place: Place) -> None:
     """No proxy is started for it, and nothing but its name is said."""
     for name, status in (("no-such-command", 127), ("./plan.json", 126)):
@@ -205,20 +199,20 @@ def test_a_command_that_is_not_there_is_127(place: Place) -> None:
 
 PATIENT = """
 import signal, sys, time
-for number in (signal.SIGTERM, signal.SIGINT):
-    signal.signal(number, lambda number, frame: (print("got it", flush=True), sys.exit(9)))
+signal.signal(signal.SIGINT, lambda number, frame: (print("got it", flush=True), sys.exit(9)))
 print("waiting", flush=True)
 time.sleep(60)
 """
+"""It ends by itself on Ctrl-C, and is killed by any other signal."""
 
 
 def test_a_signal_is_the_commands(place: Place, stage: Stage) -> None:
-    """What is sent to `rewind run` is passed on; the command ends in its own way, the report is written."""
+    """What is sent to `rewind run` is passed on; a command killed by signal n ends with 128 + n."""
     child = start_run(place, stage, python(PATIENT))
     child.wait_for(re.compile("waiting"))
     ended = child.stop(signal.SIGTERM)
-    assert (ended.status, "got it" in ended.output) == (9, True)
-    assert json.loads((place.notes / "report.json").read_text())["child_exit"] == 9
+    assert ended.status == 128 + signal.SIGTERM
+    assert json.loads((place.notes / "report.json").read_text())["child_exit"] == ended.status
 
 
 def test_ctrl_c_is_the_commands(place: Place, stage: Stage) -> None:
@@ -256,18 +250,12 @@ def test_an_inherited_no_proxy_does_not_hide_the_provider(place: Place, stage: S
         assert re.search(warning, ended.finished.stderr)
 
 
-@pytest.mark.parametrize(
-    ("variables", "flags", "named"),
-    [({"REWIND_MOD": "replay"}, [], "REWIND_MOD"), ({}, ["--mode", "replya"], "replya")],
-)
-def test_a_misspelt_setting_runs_nothing(
-    place: Place, variables: Mapping[str, str], flags: Sequence[str], named: str
-) -> None:
+def test_a_misspelt_setting_runs_nothing(place: Place) -> None:
     """The command is not started: a typo in the mode must not go live."""
-    env = environment(place.home) | dict(variables)
-    ended = rewind("run", *flags, "--", *python("print('ran')"), env=env, cwd=place.work)
-    assert ended.status in (1, 2)
-    assert (named in ended.stderr, "ran" in ended.stdout) == (True, False)
+    env = environment(place.home, REWIND_MOD="replay")
+    ended = rewind("run", "--", *python("print('ran')"), env=env, cwd=place.work)
+    assert ended.status == 1
+    assert ("REWIND_MOD" in ended.stderr, "ran" in ended.stdout) == (True, False)
 
 
 def test_a_proxy_that_cannot_start_runs_nothing(place: Place) -> None:
