@@ -182,6 +182,13 @@ def test_noise_of_tool_results(text: str, seen: str) -> None:
     assert scrubbed(text, "user") == text
 
 
+@pytest.mark.parametrize("task", ["bkzbuy480", "bkzbuyxyz"])
+def test_a_task_below_temp_is_a_task(task: str) -> None:
+    """The id of a background task is one whether it looks random or not, and it is the one named elsewhere."""
+    text = f"with ID: {task}. See /tmp/claude-0/x/tasks/{task}.output"
+    assert scrubbed(text, "tool_result") == "with ID: ⟨task:1⟩. See ⟨tmp⟩/claude-0/x/tasks/⟨task:1⟩.output"
+
+
 def test_equal_times_in_a_tool_result_mean_nothing() -> None:
     """Two lines of a log may fall into one second in one run and not in the next."""
     same = scrubbed("2026-11-30T09:00:01Z a\n2026-11-30T09:00:01Z b", "tool_result")

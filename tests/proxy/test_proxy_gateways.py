@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from proxy import h2_client
 from proxy.calls import CHAT, CHAT_PATH, CHAT_SSE, GEMINI, GENERATE_SSE, OPENAI, new_prompt
 from proxy.conftest import Stage
 from proxy.looking import record, recorded, steps_of
@@ -103,8 +104,16 @@ def test_a_gateway_on_localhost_is_recorded_and_replayed(behind: Behind, stage: 
     assert behind.proxy.sockets.outward(port) == []
 
 
-def test_a_body_without_a_length_gets_one(live: Proxy, stage: Stage) -> None:
-    """A chunked request arrives whole, whatever framing it came in."""
+def test_a_body_that_only_http2_framed_gets_a_length(live: Proxy, stage: Stage) -> None:
+    """A client may leave `content-length` out over HTTP/2; the gateway gets the body all the same."""
+    prompt = new_prompt()
+    assert h2_client.post(live, OPENAI, CHAT_PATH, CHAT.body(prompt, "m1", 100)).status == 200
+    [request] = stage.heard(prompt)
+    assert request.header("content-length") == str(len(request.body))
+
+
+def test_a_chunked_body_arrives_whole(live: Proxy, stage: Stage) -> None:
+    """So does one whose length nobody knew at its start."""
     prompt = new_prompt()
     body = b'{"model":"m1","messages":[{"role":"user","content":"%s"}]}' % prompt.encode()
     with socket.create_connection(("127.0.0.1", live.port), timeout=15) as client:

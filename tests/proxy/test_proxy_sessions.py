@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import http.client
-import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -155,7 +154,9 @@ def ask_with_user(live: Proxy, prompt: str, name: str, headers: Mapping[str, str
     connection.set_tunnel(OPENAI, 443, {"Proxy-Authorization": credentials(name)})
     try:
         connection.request("POST", CHAT_PATH, http_body(prompt), dict(headers))
-        return connection.getresponse().status
+        response = connection.getresponse()
+        response.read()
+        return response.status
     finally:
         connection.close()
 
@@ -269,7 +270,7 @@ def test_a_client_may_speak_tls_to_the_proxy(live: Proxy, stage: Stage) -> None:
         connection.request("POST", f"http://{OPENAI}{CHAT_PATH}", http_body(prompt))
         response = connection.getresponse()
         assert (response.status, response.getheader("x-rewind")) == (200, "recording")
+        assert response.read()
     finally:
         connection.close()
     assert stage.heard(prompt)
-    assert isinstance(context, ssl.SSLContext)

@@ -163,21 +163,27 @@ class Scrubber:
         if "-" in text:
             yield from _uuid_spans(text)
         yield from time_spans(text, member, numbered=place != "tool_result")
+        found: list[Span] = []
         if self._paths != "off" and ("/" in text or "\\" in text or "-" in text):
             found = list(root_spans(text, roots))
             yield from found
-            yield from temp_name_spans(text, (span for span in found if span.kind == "tmp"))
-            if self._paths == "all":
-                yield from folder_spans(text)
         if place == "tool_result":
-            folded = text.lower() if text.isascii() else None
-            for noise in NOISE_IN_TOOL_RESULTS:
-                if noise.words and not any(word in text for word in noise.words):
-                    continue
-                if noise.folded and folded and not any(word in folded for word in noise.folded):
-                    continue  # beyond ASCII `re` knows more letters that are alike than `lower` does
-                for match in noise.pattern.finditer(text):
-                    yield Span(*match.span(1), noise.rule, noise.kind, match.group(1), noise.numbered)
+            yield from _noise_spans(text)
+        # After what is known by its place: a task's id below temp may look random, or not.
+        yield from temp_name_spans(text, (span for span in found if span.kind == "tmp"))
+        if self._paths == "all":
+            yield from folder_spans(text)
+
+
+def _noise_spans(text: str) -> Iterator[Span]:
+    folded = text.lower() if text.isascii() else None
+    for noise in NOISE_IN_TOOL_RESULTS:
+        if noise.words and not any(word in text for word in noise.words):
+            continue
+        if noise.folded and folded and not any(word in folded for word in noise.folded):
+            continue  # beyond ASCII `re` knows more letters that are alike than `lower` does
+        for match in noise.pattern.finditer(text):
+            yield Span(*match.span(1), noise.rule, noise.kind, match.group(1), noise.numbered)
 
 
 def _uuid_spans(text: str) -> Iterator[Span]:
