@@ -184,7 +184,7 @@ def test_noise_of_tool_results(text: str, seen: str) -> None:
 
 @pytest.mark.parametrize("task", ["bkzbuy480", "bkzbuyxyz"])
 def test_a_task_below_temp_is_a_task(task: str) -> None:
-    """The id of a background task is one whether it looks random or not, and it is the one named elsewhere."""
+    """The id of a background task is one id, whether it looks random or not, wherever it is named."""
     text = f"with ID: {task}. See /tmp/claude-0/x/tasks/{task}.output"
     assert scrubbed(text, "tool_result") == "with ID: ⟨task:1⟩. See ⟨tmp⟩/claude-0/x/tasks/⟨task:1⟩.output"
 
