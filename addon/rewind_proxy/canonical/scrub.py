@@ -18,12 +18,14 @@ from typing import Literal
 
 from rewind_proxy.canonical.cache import TextCache
 from rewind_proxy.canonical.model import MatchSettings, Role
+from rewind_proxy.canonical.noise import noise_spans
 from rewind_proxy.canonical.pointer import Pointer
 from rewind_proxy.canonical.preset import Preset
 from rewind_proxy.canonical.roots import Root, folder_spans, root_spans, temp_name_spans
 from rewind_proxy.canonical.spans import SEPARATOR, Span
 from rewind_proxy.canonical.text import normalise_text
 from rewind_proxy.canonical.times import in_days, time_spans
+from rewind_proxy.canonical.uuids import uuid_spans
 
 Place = Literal["system", "user", "assistant", "tool_result", "tools", "params"]
 PLACE_OF_ROLE: dict[Role, Place] = {
@@ -35,65 +37,8 @@ PLACE_OF_ROLE: dict[Role, Place] = {
 LINKING_ID = "RS102"
 FOLDING = "RS001"
 
-# `-8f3a-` finds the second group of a UUID cheaply; the whole is then looked at around it.
-_UUID_MIDDLE = re.compile(r"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
-_UUID = re.compile(
-    r"(?:(?i:urn:uuid:))?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
-)
-_URN = "urn:uuid:"
 _REMEMBERED = 600_000
 _TRIGGER = re.compile(r"[\d/\\-]")
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseRule:
-    """Noise that only means nothing in a tool result; group 1 is what goes."""
-
-    rule: str
-    kind: str
-    pattern: re.Pattern[str]
-    numbered: bool
-    words: tuple[str, ...] = ()
-    """One of these stands in every match."""
-    folded: tuple[str, ...] = ()
-    """The same, in any case of letters."""
-
-
-# CLIENTS.md: what Codex, Claude Code, Gemini CLI and Qwen Code write into tool results.
-NOISE_IN_TOOL_RESULTS = (
-    NoiseRule(
-        "RS201",
-        "duration",
-        re.compile(
-            r"(\d(?<![\w.,/-]\d)\d*(?:\.\d+)?) ?"  # led by the digit, which is quicker to search for
-            r"(?:ms|milliseconds?|µs|us|ns|s|secs?|seconds?|mins?|minutes?)(?![\w/-])"
-        ),
-        False,
-    ),
-    NoiseRule(
-        "RS201",
-        "duration",
-        re.compile(r"(?i:duration|elapsed|wall[ _]time)\w*\"?\s*[:=]?\s*(\d+(?:\.\d+)?)"),
-        False,
-        folded=("duration", "elapsed", "wall"),
-    ),
-    NoiseRule(
-        "RS202",
-        "process",
-        re.compile(
-            r"[Pp](?:(?<!\w.)(?:id|(?<=P)ID|rocess (?:[Gg]roup )?(?:[Ii][Dd])?)|(?<=P)GID)\"?[:= ]\s*(\d+)\b"
-        ),
-        False,
-        ("pid", "Pid", "PID", "PGID", "rocess "),
-    ),
-    NoiseRule("RS203", "chunk", re.compile(r"Chunk ID: ([0-9a-f]{4,})\b"), True, ("Chunk ID: ",)),
-    NoiseRule("RS203", "agent", re.compile(r"agent_?[iI]d\"?[:=]\s*\"?(a[0-9a-f]{8,})\b"), True, ("agent",)),
-    NoiseRule("RS203", "task", re.compile(r"\bID: (b[a-z0-9]{8})\b"), True, ("ID: b",)),
-    NoiseRule("RS203", "task", re.compile(r"/tasks/(b[a-z0-9]{8})\.output\b"), True, ("/tasks/b",)),
-    NoiseRule(
-        "RS203", "result", re.compile(r"/tool-results/([A-Za-z0-9_-]{6,})\.\w+"), True, ("/tool-results/",)
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,43 +106,18 @@ class Scrubber:
         if place != "tool_result" and not _TRIGGER.search(text):
             return  # all that follows needs one of these characters
         if "-" in text:
-            yield from _uuid_spans(text)
+            yield from uuid_spans(text)
         yield from time_spans(text, member, numbered=place != "tool_result")
         found: list[Span] = []
         if self._paths != "off" and ("/" in text or "\\" in text or "-" in text):
             found = list(root_spans(text, roots))
             yield from found
         if place == "tool_result":
-            yield from _noise_spans(text)
+            yield from noise_spans(text)
         # After what is known by its place: a task's id below temp may look random, or not.
         yield from temp_name_spans(text, (span for span in found if span.kind == "tmp"))
         if self._paths == "all":
             yield from folder_spans(text)
-
-
-def _noise_spans(text: str) -> Iterator[Span]:
-    folded = text.lower() if text.isascii() else None
-    for noise in NOISE_IN_TOOL_RESULTS:
-        if noise.words and not any(word in text for word in noise.words):
-            continue
-        if noise.folded and folded and not any(word in folded for word in noise.folded):
-            continue  # beyond ASCII `re` knows more letters that are alike than `lower` does
-        for match in noise.pattern.finditer(text):
-            yield Span(*match.span(1), noise.rule, noise.kind, match.group(1), noise.numbered)
-
-
-def _uuid_spans(text: str) -> Iterator[Span]:
-    for middle in _UUID_MIDDLE.finditer(text):
-        start = middle.start() - 8
-        match = _UUID.match(text, start) if start >= 0 else None
-        if match is None:
-            continue
-        if text[max(0, start - len(_URN)) : start].lower() == _URN:
-            start -= len(_URN)
-        before, after = text[start - 1 : start], text[match.end() : match.end() + 1]
-        if before.isalnum() or before == "-" or after.isalnum() or after == "-":
-            continue
-        yield Span(start, match.end(), "RS101", "uuid", match.group().lower())
 
 
 class Verbatim(Scrubber):
