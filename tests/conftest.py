@@ -6,7 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from mitmproxy.certs import CertStore
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("rewind", deadline=None)
+settings.load_profile("rewind")
 
 # The npm clients are installed by scripts/test-clients, which says where.
 collect_ignore = [] if "CLIENTS_FOLDER" in os.environ else ["clients_npm"]

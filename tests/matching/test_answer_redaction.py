@@ -28,7 +28,7 @@ ARGUMENTS: JsonObject = {
     "n": 1,
 }
 
-few = settings(max_examples=30, deadline=None)
+few = settings(max_examples=30)
 cuts = st.lists(st.integers(0, len(TEXT)), max_size=12)
 
 

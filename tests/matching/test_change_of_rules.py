@@ -104,7 +104,7 @@ def bodies(draw: st.DrawFn) -> JsonObject:
     return {"model": "m1", "messages": [*messages], **parameters}
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     body=bodies(),
     off=st.sets(st.sampled_from(RULE_IDS)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rewind_proxy.canonical.fingerprint import Normalised, Normaliser
@@ -71,21 +73,34 @@ def test_nothing_differs() -> None:
     assert values.roots == {"/home/a/app": "/home/a/app"}
 
 
-def test_only_roots_uuids_and_full_times() -> None:
-    """Durations, process ids, dates alone, random names and a project's own noise are not put back."""
+def test_only_roots_uuids_full_times_and_ids() -> None:
+    """Durations, process ids, dates alone, short names and a project's own noise are not put back."""
     recorded = normalised(
         "Today's date is 2026-11-30.",
         "now",
-        "wrote /tmp/run-8f3a/x in 412 ms\nPID: 4711\nagentId: a0123456789",
+        "wrote /tmp/9f3a/x in 412 ms\nPID: 4711\nagentId: a0123456789",
     )
     live = normalised(
-        "Today's date is 2027-01-02.", "now", "wrote /tmp/run-91bc/x in 399 ms\nPID: 9\nagentId: a9876543210"
+        "Today's date is 2027-01-02.", "now", "wrote /tmp/91bc/x in 399 ms\nPID: 9\nagentId: a9876543210"
     )
-    values = pair(recorded, live)
-    assert not values
-    assert values == Replacements({"/tmp": "/tmp"}, {}, {})
+    assert pair(recorded, live) == Replacements({"/tmp": "/tmp"}, {}, {}, {"a0123456789": "a9876543210"})
     own = [slot("scrub:uuid", "a", "⟨uuid:1⟩")]
     assert replacements(own, [slot("scrub:uuid", "b", "⟨uuid:1⟩")]) == NOTHING
+
+
+def test_an_id_that_a_client_made_is_put_back_where_the_answer_quotes_it() -> None:
+    """A replayed call asks for the agent and the folder of today, also in JSON in a string."""
+    recorded = normalised("s", "u", "agentId: a0123456789\nmade /tmp/tmp.Xk3fA9")
+    live = normalised("s", "u", "agentId: a9876543210\nmade /tmp/tmp.Qw7dE1")
+    values = pair(recorded, live)
+    arguments = json.dumps({"to": "a0123456789", "ls": "/tmp/tmp.Xk3fA9/out\na0123456789x agent-a0123456789"})
+    calls = [{"id": "c", "function": {"name": "send", "arguments": arguments}}]
+    body = json.dumps({"choices": [{"message": {"tool_calls": calls}}]}).encode()
+    said = json.loads(rebase(body, "chat_completions", "whole", values).body)
+    assert json.loads(said["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]) == {
+        "to": "a9876543210",
+        "ls": "/tmp/tmp.Qw7dE1/out\na0123456789x agent-a9876543210",
+    }
 
 
 def test_times_that_are_not_numbered_are_paired_in_order() -> None:

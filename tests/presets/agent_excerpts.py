@@ -120,7 +120,7 @@ CLAUDE_CODE = Excerpt(
         ("- Shell: bash", "- Shell: zsh (login shell: fish)"),
         ("- OS Version: Linux 6.18.44", "- OS Version: Darwin 25.1.0"),
         ("Git user: Ann", "Git user: ci-bot"),
-        ("bik96cxhl", "b0q2m4ztk"),
+        ("bik96cxhl", "bqmzrwxtk"),
         ("/tmp/claude-0/", "/tmp/claude-1000/"),
         ("/home/ann/.claude", "/opt/claude-state"),
     ),

@@ -32,7 +32,7 @@ VALUES: st.SearchStrategy[JsonValue] = st.recursive(
 
 
 @given(VALUES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_body_comes_back_equal(body: JsonValue) -> None:
     """What goes in comes out, members in their order, lone surrogates and all; dropping it leaves nothing."""
     txn = MemoryTxn()
@@ -44,7 +44,7 @@ def test_any_body_comes_back_equal(body: JsonValue) -> None:
 
 
 @given(st.lists(VALUES, min_size=2, max_size=4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_dropping_one_body_leaves_the_others(bodies: list[JsonValue]) -> None:
     """Whatever bodies share, each is whole until it is dropped itself."""
     txn = MemoryTxn()

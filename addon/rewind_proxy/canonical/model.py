@@ -59,6 +59,13 @@ class Message:
         return {"role": self.role, "parts": list(self.parts)}
 
 
+SEALS = frozenset(
+    {"signature", "encrypted_content", "reasoning_details", "thinking_blocks", "reasoning_opaque"}
+)
+"""Members beside which reasoning is what the provider checks or decrypts when it comes back: no word of it
+may change."""
+
+
 @dataclass(frozen=True, slots=True)
 class CanonicalRequest:
     """The provider-neutral meaning of a request: messages, tools, parameters (DESIGN §5).

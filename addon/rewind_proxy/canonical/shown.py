@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from rewind_proxy.canonical.captured import CAPTURING, Captured, Value, words_of
 from rewind_proxy.canonical.item import of_item
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message
@@ -20,6 +21,16 @@ from rewind_proxy.canonical.walk import MediaDigests, Walk
 
 _Where = tuple[Literal["messages", "tools"], int, int]
 PLACES: tuple[Place, ...] = ("system", "user", "assistant", "tool_result", "tools", "params")
+
+
+class _Part(NamedTuple):
+    """A part that was taken; `captured` is what was captured before and is quoted in it."""
+
+    template: Template | None
+    part: JsonObject
+    place: Place
+    where: _Where
+    captured: Captured | None
 
 
 class Taken(NamedTuple):
@@ -47,8 +58,8 @@ class Shown:
         """`keys` stand for scrubber and roots: a part keeps what it was shown as at a place under its key."""
         self._scrubber, self._media, self._roots, self._keys = scrubber, media, roots, keys
         self._numbering = Numbering()
-        self._walk = self._with(self._numbering)
-        self._taken: list[tuple[Template | None, JsonObject, Place, _Where]] = []
+        self._captured = Captured()
+        self._taken: list[_Part] = []
         self._messages: list[Message] = []
         self._tools: list[JsonObject] = []
         self._params: JsonObject = {}
@@ -60,8 +71,7 @@ class Shown:
         """One that has taken the same and goes its own way."""
         self._count()
         other = Shown(self._scrubber, self._media, self._roots, self._keys)
-        other._numbering = self._numbering.fork()
-        other._walk = other._with(other._numbering)
+        other._numbering, other._captured = self._numbering.fork(), self._captured.fork()
         other._taken, other._messages, other._tools = [*self._taken], [*self._messages], self._tools
         other._values, other._seen, other._counted = [*self._values], set(self._seen), self._counted
         return other
@@ -82,20 +92,59 @@ class Shown:
     def params(self, params: JsonObject) -> bytes:
         """The canonical bytes of the parameters, which come last."""
         self._params = params
-        return dumps(self._walk.named(params, "params", ROOT.member("params")))
+        return dumps(self._show_params(self._numbering))
 
     def _take(self, part: JsonObject, place: Place, where: _Where) -> bytes:
-        template = of_item(part, self._keys[place], lambda _: self._template(part, place))
-        self._taken.append((template, part, place, where))
+        key = self._keys[place]
+        template = of_item(part, key, lambda _: self._template(part, place, None))
+        captured: Captured | None = None
         if template is None:
-            return dumps(_show(self._walk, part, place, _pointer(where)))
-        return template.fill(self._numbering)
+            captured = self._captured.fork()
+            walk = self._with(self._numbering, captured)
+            before = len(self._numbering.slots)
+            data = dumps(_show(walk, part, place, _pointer(where)))
+            for slot in self._numbering.slots[before:]:
+                self._captured.add(Value(slot.value, slot.rule, slot.kind))
+        else:
+            renamed = self._capture(template)
+            if self._captured:
+                template, captured = self._followed(template, renamed, part, place)
+            data = template.fill(self._numbering)
+        self._taken.append(_Part(template, part, place, where, captured))
+        return data
 
-    def _template(self, part: JsonObject, place: Place) -> Template | None:
-        return make_template(lambda numbering, at: _show(self._with(numbering), part, place, at))
+    def _capture(self, template: Template) -> list[str]:
+        """Take down what is random in a part; returns what is known there as something else."""
+        gaps = [gap for gap in template.gaps if gap.rule in CAPTURING]
+        return [
+            gap.value
+            for gap in gaps
+            if self._captured.add(Value(gap.value, gap.rule, gap.kind)).kind != gap.kind
+        ]
 
-    def _with(self, numbering: Numbering) -> Walk:
-        return Walk(self._scrubber, self._media, numbering, self._roots, self._keys["params"])
+    def _followed(
+        self, template: Template, renamed: list[str], part: JsonObject, place: Place
+    ) -> tuple[Template, Captured | None]:
+        """The template with what was captured before taken out too, if any of that is quoted in it."""
+        key = self._keys[place]
+        words = of_item(part, (key, "words"), lambda _: words_of(template.pieces))
+        if renamed:
+            words |= words_of([value.encode() for value in renamed])
+        quoted = self._captured.among(words)
+        if not quoted:
+            return template, None
+        again = of_item(part, (key, quoted.key()), lambda _: self._template(part, place, quoted))
+        assert again is not None  # what is taken out more has the kind of something that was taken out
+        return again, quoted
+
+    def _template(self, part: JsonObject, place: Place, captured: Captured | None) -> Template | None:
+        return make_template(lambda numbering, at: _show(self._with(numbering, captured), part, place, at))
+
+    def _with(self, numbering: Numbering, captured: Captured | None = None) -> Walk:
+        return Walk(self._scrubber, self._media, numbering, self._roots, self._keys["params"], captured)
+
+    def _show_params(self, numbering: Numbering) -> JsonObject:
+        return self._with(numbering, self._captured).named(self._params, "params", ROOT.member("params"))
 
     # -- for reports
 
@@ -109,11 +158,11 @@ class Shown:
         return [*self._values, *map(_taken_of, self._of_params())]
 
     def _count(self) -> None:
-        for template, part, place, where in self._taken[self._counted :]:
-            if template is None:
-                self._values += map(_taken_of, self._slots_of(part, place, _pointer(where)))
+        for part in self._taken[self._counted :]:
+            if part.template is None:
+                self._values += map(_taken_of, self._slots_of(part))
                 continue
-            for gap in template.gaps:
+            for gap in part.template.gaps:
                 if gap.key not in self._seen:
                     if gap.numbered:
                         self._seen.add(gap.key)
@@ -124,40 +173,39 @@ class Shown:
     def slots(self) -> tuple[Slot, ...]:
         """All that was taken out, in canonical order."""
         slots: list[Slot] = []
-        for template, part, place, where in self._taken:
-            at = _pointer(where)
-            if template is not None:
-                slots += template.slots(self._numbering, at)
+        for part in self._taken:
+            if part.template is not None:
+                slots += part.template.slots(self._numbering, _pointer(part.where))
             else:
-                slots += self._slots_of(part, place, at)
+                slots += self._slots_of(part)
         return (*slots, *self._of_params())
 
-    def _slots_of(self, part: JsonObject, place: Place, at: Pointer) -> list[Slot]:
+    def _slots_of(self, part: _Part) -> list[Slot]:
         taking = self._numbering.again()
-        _show(self._with(taking), part, place, at)
+        self._shown(part, taking)
         return taking.slots
 
     def _of_params(self) -> list[Slot]:
         taking = self._numbering.again()
-        self._with(taking).named(self._params, "params", ROOT.member("params"))
+        self._show_params(taking)
         return taking.slots
 
     def view(self) -> JsonObject:
         """`{"messages", "tools", "params"}` as they were hashed."""
-        walk = self._with(self._numbering.again())
+        numbering = self._numbering.again()
+        parts: list[list[JsonValue]] = [[] for _ in self._messages]
+        tools: list[JsonValue] = []
+        for part in self._taken:
+            section, index, _ = part.where
+            (tools if section == "tools" else parts[index]).append(self._shown(part, numbering))
         messages: list[JsonValue] = [
-            walk.message(message, _pointer(("messages", index, 0)))
-            for index, message in enumerate(self._messages)
+            {"role": message.role, "parts": shown}
+            for message, shown in zip(self._messages, parts, strict=True)
         ]
-        tools: list[JsonValue] = [
-            _show(walk, tool, "tools", _pointer(("tools", index, 0)))
-            for index, tool in enumerate(self._tools)
-        ]
-        return {
-            "messages": messages,
-            "tools": tools,
-            "params": walk.named(self._params, "params", ROOT.member("params")),
-        }
+        return {"messages": messages, "tools": tools, "params": self._show_params(numbering)}
+
+    def _shown(self, part: _Part, numbering: Numbering) -> JsonValue:
+        return _show(self._with(numbering, part.captured), part.part, part.place, _pointer(part.where))
 
 
 def _show(walk: Walk, part: JsonObject, place: Place, at: Pointer) -> JsonValue:

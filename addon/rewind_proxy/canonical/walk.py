@@ -8,11 +8,12 @@ import hashlib
 from contextlib import suppress
 
 from rewind_proxy.canonical.cache import TextCache
+from rewind_proxy.canonical.captured import Captured
 from rewind_proxy.canonical.linking import linking_id
-from rewind_proxy.canonical.model import JsonObject, JsonValue, Message
+from rewind_proxy.canonical.model import SEALS, JsonObject, JsonValue, MatchSettings
 from rewind_proxy.canonical.pointer import Pointer
 from rewind_proxy.canonical.roots import Root
-from rewind_proxy.canonical.scrub import LINKING_ID, PLACE_OF_ROLE, Numbering, Place, Scrubber
+from rewind_proxy.canonical.scrub import LINKING_ID, Numbering, Place, Scrubber, Verbatim
 
 # Members that are never scanned for noise: signatures are bytes, and what a provider keeps under an id is
 # meaning (DESIGN §5).
@@ -42,6 +43,8 @@ _NAMES = frozenset(
     ).split()
 )
 
+_AS_IT_IS = Verbatim(MatchSettings())
+
 _MEDIA = 8_000_000
 """Characters of media that are kept: a screenshot may be some megabytes."""
 
@@ -68,7 +71,7 @@ class MediaDigests:
 class Walk:
     """Steps 4, 5 and 10 over one request: media to digests, text to placeholders, in canonical order."""
 
-    __slots__ = ("_media_digests", "_numbering", "_rooted", "_roots", "_scrubber")
+    __slots__ = ("_captured", "_media_digests", "_numbering", "_rooted", "_roots", "_scrubber")
 
     def __init__(
         self,
@@ -77,24 +80,22 @@ class Walk:
         numbering: Numbering,
         roots: tuple[Root, ...],
         rooted: object = None,
+        captured: Captured | None = None,
     ) -> None:
-        """`rooted` stands for the roots (`Scrubber.leaf`)."""
+        """`rooted` stands for the roots (`Scrubber.leaf`); `captured` is what was captured before."""
         self._scrubber = scrubber
         self._media_digests = media
         self._numbering = numbering
         self._roots = roots
         self._rooted = rooted
-
-    def message(self, message: Message, at: Pointer) -> JsonObject:
-        place = PLACE_OF_ROLE[message.role]
-        parts = at.member("parts")
-        return {
-            "role": message.role,
-            "parts": [self.part(part, place, parts.item(index)) for index, part in enumerate(message.parts)],
-        }
+        self._captured = captured or None
 
     def part(self, part: JsonObject, place: Place, at: Pointer) -> JsonObject:
-        if part.get("type") not in ("tool_call", "tool_result"):
+        kind = part.get("type")
+        if kind == "reasoning" and any(part.get(name) for name in SEALS):
+            # Re-basing leaves it alone (DESIGN §8), so a session that was moved sends it back as it was.
+            return Walk(_AS_IT_IS, self._media_digests, self._numbering, ()).named(part, place, at)
+        if kind not in ("tool_call", "tool_result"):
             return self.named(part, place, at)
         shown = self.named({name: value for name, value in part.items() if name != "id"}, place, at)
         shown["id"] = self._linking_id(part, at)
@@ -145,6 +146,8 @@ class Walk:
             if member in unscanned:
                 return value
             leaf = self._scrubber.leaf(value, member, place, self._roots, self._rooted)
+            if self._captured is not None:
+                leaf = self._captured.follow(leaf)
             return self._numbering.render(leaf, Pointer(above, step) if leaf.spans else above)
         if isinstance(value, dict | list):
             below = _UNSCANNED if member in _TOOLS_OWN else unscanned

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Literal
 
-from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.canonical.model import SEALS, JsonObject, JsonValue
 from rewind_proxy.matching.rebase_document import Path
 from rewind_proxy.matching.rebase_parts import Part, Parts, label, members
 
@@ -17,10 +17,6 @@ _TEXTS: Mapping[str, str] = {
     "reasoning_text": "reasoning",
 }
 """Members that hold text, and whose it is."""
-# Beside one of these the reasoning is what a signature covers: the provider checks it when it comes back.
-_SEALS = frozenset(
-    {"reasoning_details", "thinking_blocks", "reasoning_opaque", "encrypted_content", "signature"}
-)
 
 
 class ChatParts:
@@ -46,7 +42,7 @@ class ChatParts:
                 continue
             if (owner := _TEXTS.get(member)) is not None:
                 self._text(((owner, choice), member), at, value)
-            elif member in _SEALS:
+            elif member in SEALS:
                 self._parts.sealed.add(("reasoning", choice))
             elif member == "tool_calls":
                 for place, call in members(value):

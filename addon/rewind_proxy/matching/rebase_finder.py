@@ -48,6 +48,7 @@ _REST = re.compile(r"""[^\s"'`<>|:*?,;()\[\]{}]*""")
 _SEPARATORS = re.compile(r"[\\/]+")
 _BEFORE_TIME = re.compile(r"[\w.+-]")
 _AFTER_TIME = re.compile(r"[\w+-]|[.,:]\d")
+_IN_WORD = re.compile(r"[A-Za-z0-9_]")
 _UUID_MIDDLE = re.compile(r"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
 _UUID_LENGTH = 36
 
@@ -78,6 +79,10 @@ def _time_fits(text: str, start: int, end: int) -> bool:
     return not (start and _BEFORE_TIME.match(text, start - 1)) and not _AFTER_TIME.match(text, end)
 
 
+def _id_fits(text: str, start: int, end: int) -> bool:
+    return not (start and _IN_WORD.match(text, start - 1)) and not _IN_WORD.match(text, end)
+
+
 class Finder:
     """Finds the recorded values of one hit."""
 
@@ -86,6 +91,7 @@ class Finder:
         self._literals: dict[str, _Target] = {
             old: _Target(new, _time_fits) for old, new in replacements.times.items() if len(old) >= _HEAD
         }
+        self._literals |= {old: _Target(new, _id_fits) for old, new in replacements.ids.items()}
         if any(old != new for old, new in replacements.roots.items()):
             self._add_roots(replacements.roots)
         lengths: dict[str, set[int]] = {}

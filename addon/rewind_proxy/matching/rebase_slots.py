@@ -9,16 +9,26 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from rewind_proxy.canonical.captured import CAPTURING, is_followed
 from rewind_proxy.canonical.scrub import Slot
 from rewind_proxy.canonical.shown import Taken
 
-Family = Literal["root", "uuid", "time"]
+Family = Literal["root", "uuid", "time", "id"]
 
-FAMILY_OF_RULE: Mapping[str, Family] = {"RS101": "uuid", "RS103": "time", "RS105": "root"}
-"""The rules whose slots are put back: never durations, lone numbers, dates without a time, random names."""
+FAMILY_OF_RULE: Mapping[str, Family] = {
+    "RS101": "uuid",
+    "RS103": "time",
+    "RS105": "root",
+    **dict.fromkeys(CAPTURING, "id"),
+}
+"""The rules whose slots are put back: never durations, lone numbers, dates without a time.
+
+Ids that a client made are followed to where they are quoted, so they must be put back too: else a replayed
+call would ask the client for a task that it never had.
+"""
 
 # A folder with one of these in its name could not be told from the quotes of JSON and code around it.
 _UNUSABLE = re.compile(r"[\"'`\x00-\x1f]")
@@ -36,10 +46,13 @@ class Replacements:
     uuids: Mapping[str, str]
     """In lower case."""
     times: Mapping[str, str]
+    ids: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether any value differs."""
-        return bool(self.uuids or self.times) or any(old != new for old, new in self.roots.items())
+        return bool(self.uuids or self.times or self.ids) or any(
+            old != new for old, new in self.roots.items()
+        )
 
 
 def slots_digest(taken: Iterable[Taken]) -> str:
@@ -57,7 +70,7 @@ def replacements(recorded: Sequence[Slot], live: Sequence[Slot]) -> Replacements
     `recorded` and `live` are the slots of two requests with one normalised fingerprint. A recorded value that
     stands for two live ones is ambiguous and is left out.
     """
-    pairs: dict[Family, dict[str, str]] = {"root": {}, "uuid": {}, "time": {}}
+    pairs: dict[Family, dict[str, str]] = {"root": {}, "uuid": {}, "time": {}, "id": {}}
     ambiguous: set[tuple[Family, str]] = set()
     others = _by_placeholder(live)
     for key, values in _by_placeholder(recorded).items():
@@ -75,6 +88,11 @@ def replacements(recorded: Sequence[Slot], live: Sequence[Slot]) -> Replacements
         {old: new for old, new in pairs["root"].items() if len(old) > 1 and not _UNUSABLE.search(old)},
         {old: new for old, new in pairs["uuid"].items() if old != new},
         {old: new for old, new in pairs["time"].items() if old != new},
+        {
+            old: new
+            for old, new in pairs["id"].items()
+            if old != new and is_followed(old) and is_followed(new)
+        },
     )
 
 
