@@ -181,8 +181,7 @@ def stages() -> Iterator[Spent]:
     places: list[tuple[Any, str, str]] = [
         (reading, "decode", "decode and parse"),
         (Documents, "read", "decode and parse"),
-        (Document, "canonical", "exact"),
-        (reading, "exact_fingerprint", "exact"),
+        (Document, "digests", "exact"),
         (Document, "redacted", "redact"),
         *((type(adapter), "request", "adapter") for adapter in ADAPTERS.values()),
         (Normaliser, "normalise", "normalise"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import operator
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -10,8 +12,8 @@ from hypothesis import strategies as st
 
 from rewind_proxy.canonical import jcs
 from rewind_proxy.canonical.document import Documents
-from rewind_proxy.canonical.item import Item
-from rewind_proxy.canonical.model import JsonValue
+from rewind_proxy.canonical.history import History
+from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redaction, Redactor
 from rewind_proxy.errors import OpaqueBodyError
 
@@ -66,7 +68,11 @@ def test_reads_what_the_parser_reads(bodies: list[tuple[object, tuple[str, str],
                 documents.read(each)
             continue
         document = documents.read(each)
-        assert jcs.dumps(document.value) == jcs.dumps(plain) == document.canonical()
+        assert jcs.dumps(document.value) == jcs.dumps(plain)
+        digest, members = document.digests(b"lead")
+        assert digest.digest() == sha256(b"lead" + jcs.dumps(plain)).digest()
+        if isinstance(plain, dict):
+            assert members == {name: sha256(_hashed(plain[name])).digest() for name in plain}
         found: list[Redaction] = []
         expected: list[Redaction] = []
         assert jcs.dumps(document.redacted(redactor, found)) == jcs.dumps(redactor.value(plain, expected))
@@ -107,21 +113,55 @@ def test_odd_bodies(body: bytes) -> None:
         assert Documents().read(body).value == plain
 
 
-def test_equal_text_is_one_object() -> None:
-    """A message that was sent before is the object that it was then, in a body that is otherwise another."""
+def test_a_list_goes_on_from_the_one_that_was_sent_before() -> None:
+    """The messages of the turn before are the objects that they were then, whatever stands around them."""
     documents = Documents()
-    message = {"role": "user", "content": "one and the same text of some length, said twice"}
-    first = documents.read(json.dumps({"messages": [message]}).encode()).value
-    second = documents.read(
-        json.dumps({"model": "m", "messages": [{"a": 1}, message, message]}).encode()
-    ).value
-    assert isinstance(first, dict)
-    assert isinstance(second, dict)
-    assert isinstance(first["messages"], list)
-    assert isinstance(second["messages"], list)
-    known = first["messages"][0]
-    assert isinstance(known, Item)
-    assert second["messages"][1] is known
+    messages: list[JsonValue] = [{"role": "user", "content": f"text {number} " * 20} for number in range(8)]
+    first = _messages(documents, {"messages": messages})
+    longer = _messages(documents, {"model": "m", "messages": [*messages, {"role": "user"}, {"a": 1}]})
+    assert all(map(operator.is_, first, longer))
+    assert _messages(documents, {"messages": [*messages, {"role": "user"}, {"a": 1}]}) is longer
+    assert len(documents) == 1
+
+
+def test_the_last_messages_may_be_said_otherwise() -> None:
+    """What comes before the last three is known when a mark moves in those (Claude Code's)."""
+    documents = Documents()
+    messages: list[JsonValue] = [{"role": "user", "content": f"text {number} " * 20} for number in range(8)]
+    marked: list[JsonValue] = [*messages[:-1], {"role": "user", "content": "x", "cache_control": {}}]
+    first = _messages(documents, {"messages": marked})
+    second = _messages(documents, {"messages": [*messages, {"role": "assistant"}]})
+    assert [*map(operator.is_, first, second)] == [True] * 5 + [False] * 3
+    assert second == [*messages, {"role": "assistant"}]
+
+
+def test_a_list_that_only_starts_alike_is_another() -> None:
+    """Two sessions with one first message do not take each other's place."""
+    documents = Documents()
+    start: JsonValue = {"role": "user", "content": "the same first words of two sessions " * 9}
+    one: list[JsonValue] = [start, *_numbered("n", 5)]
+    two: list[JsonValue] = [start, *_numbered("m", 9)]
+    first = _messages(documents, {"messages": one})
+    assert _messages(documents, {"messages": two}) == two
+    assert _messages(documents, {"messages": [*one, {"n": 5}]}) == [*one, {"n": 5}]
+    assert all(map(operator.is_, first, _messages(documents, {"messages": [*one, {"n": 6}]})))
+
+
+def _numbered(name: str, count: int) -> list[JsonValue]:
+    return [{name: number} for number in range(count)]
+
+
+def _messages(documents: Documents, body: JsonObject) -> History:
+    value = documents.read(json.dumps(body).encode()).value
+    assert isinstance(value, dict)
+    messages = value["messages"]
+    assert isinstance(messages, History)
+    return messages
+
+
+def _hashed(value: JsonValue) -> bytes:
+    """What a member's digest is of: a list goes without its end."""
+    return jcs.dumps(value)[:-1] if isinstance(value, list) else jcs.dumps(value)
 
 
 def test_memory_is_bounded() -> None:
@@ -130,3 +170,16 @@ def test_memory_is_bounded() -> None:
     for number in range(200):
         documents.read(json.dumps({"messages": [{"n": number, "text": "x" * 900}]}).encode())
     assert 10 <= len(documents) <= 100_000 // 900
+
+
+def test_what_is_used_again_is_kept() -> None:
+    """Tools that every session sends outlive the sessions that do not come back."""
+    documents = Documents(100_000)
+    tools: JsonValue = [{"name": "t", "description": "x" * 900}]
+    for number in range(200):
+        body = {"messages": [{"n": number, "text": "x" * 900}], "tools": tools}
+        value = documents.read(json.dumps(body).encode()).value
+        assert isinstance(value, dict)
+        if number == 0:
+            first = value["tools"]
+        assert value["tools"] is first

@@ -7,12 +7,11 @@ so that a live request and its stored copy are the same from there on.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rewind_proxy.canonical.cache import TextCache
-from rewind_proxy.canonical.item import of_item
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import (
     CanonicalRequest,
@@ -25,10 +24,10 @@ from rewind_proxy.canonical.model import (
     Volatile,
 )
 from rewind_proxy.canonical.preset import Preset
-from rewind_proxy.canonical.resume import Chain, Chains, signs_of
-from rewind_proxy.canonical.roots import Found, Root, discover, find_roots
-from rewind_proxy.canonical.scrub import LINKING_ID, Place, Scrubber, Slot, Verbatim
-from rewind_proxy.canonical.shown import PLACES, Shown, Taken
+from rewind_proxy.canonical.resume import Chain, Chains
+from rewind_proxy.canonical.roots import NOTHING, Found, Root, discover, find_roots
+from rewind_proxy.canonical.scrub import LINKING_ID, Scrubber, Slot, Taken, Verbatim
+from rewind_proxy.canonical.shown import Shown
 from rewind_proxy.canonical.volatile import Meaning
 from rewind_proxy.canonical.walk import MediaDigests
 
@@ -49,10 +48,14 @@ _SHORTEST_CHAIN = 4
 _GOES_WITH = {"stream": ("stream_options",), "model": ("endpoint_model",)}
 
 
-def exact_fingerprint(target: Target, query: Sequence[tuple[str, str]], body: bytes) -> str:
-    """Hex of the exact fingerprint; `query` is the target's less its credentials, `body` canonical JSON."""
+def exact_lead(target: Target, query: Sequence[tuple[str, str]]) -> bytes:
+    """What is hashed before the canonical body; `query` is the target's less its credentials."""
     head = dumps([target.method, target.host, target.path, [[k, v] for k, v in query]])
-    return hashlib.sha256(b"%b%b,%b]" % (_EXACT, head[:-1], body)).hexdigest()
+    return b"%b%b," % (_EXACT, head[:-1])
+
+
+EXACT_END = b"]"
+"""What is hashed after the canonical body."""
 
 
 def opaque_fingerprint(target: Target, query: Sequence[tuple[str, str]], content: JsonValue) -> str:
@@ -116,7 +119,7 @@ class Normaliser:
         self._media = MediaDigests()
         self._chains = Chains()
         self._meanings: dict[tuple[Volatile, str], Meaning] = {}
-        self._places: dict[tuple[str, tuple[Root, ...]], dict[Place, object]] = {}
+        self._rooted: dict[tuple[str, tuple[Root, ...]], object] = {}
 
     def under(self, settings: MatchSettings) -> Normaliser:
         """One for other settings, which shares what is known of texts where these leave it true."""
@@ -135,51 +138,68 @@ class Normaliser:
         `volatile` is the wire's; `preset` is of the agent that the request was recognised as.
         """
         meaning = self._meaning(volatile, preset)
-        messages = list(meaning.messages(request))
-        # What is embedded counts byte for byte.
-        roots = () if request.operation == "embed" else self._roots(messages, preset)
-        shown, link, links = self._chain(request.operation, messages, meaning.tools(request), preset, roots)
+        chain = self._chain(request, meaning, preset)
         params, ignored = self._params(request, host, meaning.volatile)
-        last = hashlib.sha256(shown.params(params)).digest()
-        fingerprint = hashlib.sha256(_NORM + link + last).hexdigest()
-        return Normalised(fingerprint, tuple(links), ignored, request.operation, shown)
+        last = hashlib.sha256(chain.shown.params(params)).digest()
+        fingerprint = hashlib.sha256(_NORM + chain.link + last).hexdigest()
+        return Normalised(fingerprint, chain.links, ignored, request.operation, chain.shown)
 
-    def _chain(
+    def _chain(self, request: CanonicalRequest, meaning: Meaning, preset: Preset | None) -> Chain:
+        """The chain of digests over head and messages; where a request starts as another did, it goes on."""
+        sent, tools = request.messages, request.tools
+        resumed = request.operation == "generate" and not self._cuts(sent) and len(sent) >= _SHORTEST_CHAIN
+        known = self._chains.find(meaning, sent, tools) if resumed else None
+        while True:
+            start = len(known.messages) if known else 0
+            cut = max(start, len(sent) - 1) if resumed else 0
+            before = [*meaning.messages(sent[:cut], start)]
+            after = [*meaning.messages(sent, cut)]
+            told = (*(known.told if known else ()), *self._told(before, preset))
+            roots = self._roots((*told, *self._told(after, preset)), request.operation)
+            if known is None or known.roots == roots:
+                break
+            known = None  # it was scrubbed by other roots
+        if known is None:
+            leading = next((m for m in (*before, *after)[:1] if m.role == "system"), None)
+            known = self._head(request, meaning, preset, roots, leading)
+            if leading is not None:
+                (before or after).pop(0)
+        if not resumed:
+            return self._extended(known, self._tail(after), sent, told)
+        chain = self._extended(known, before, sent[:cut], told)
+        if cut > start:
+            self._chains.keep(meaning, chain)
+        return self._extended(chain, after, sent, told)
+
+    def _head(
         self,
-        operation: Operation,
-        messages: list[Message],
-        tools: list[JsonObject],
+        request: CanonicalRequest,
+        meaning: Meaning,
         preset: Preset | None,
         roots: tuple[Root, ...],
-    ) -> tuple[Shown, bytes, list[str]]:
-        """The chain of digests over head and messages: what was shown, the last link, and all of them."""
-        verbatim = operation == "embed"
-        keys = self._keys(_VERBATIM if verbatim else preset.name if preset else "", roots)
-        leading = messages[0] if messages and messages[0].role == "system" else None
-        rest = self._tail(messages[1:] if leading else messages)
-        whole = operation == "generate" and len(rest) + bool(leading) == len(messages) >= _SHORTEST_CHAIN
-        signs = signs_of(messages) if whole else ()
-        known = self._chains.find(keys, tools, signs) if whole else None
-        if known is not None:
-            shown, link, links = known.shown.fork(), known.link, [*known.links]
-            done = len(known.signs)
-        else:
-            scrubber = self._verbatim if verbatim else self._scrubber(preset)
-            shown = Shown(scrubber, self._media, roots, keys)
-            system = shown.message(leading) if leading else b"null"
-            shown_tools = shown.tools(sorted(tools, key=_tool_order))
-            head = b'{"operation":%b,"system":%b,"tools":%b}' % (dumps(operation), system, shown_tools)
-            link = hashlib.sha256(_NORM + head).digest()
-            links = [link.hex()]
-            done = 1 if leading else 0
-        left = messages[done:] if whole else rest
-        for index, message in enumerate(left, start=done):
-            if whole and index == len(messages) - 1 and (known is None or index > done):
-                chain = Chain(shown.fork(), link, tuple(links), signs[:index], (messages[:index], tools))
-                self._chains.keep(keys, tools, chain)
+        leading: Message | None,
+    ) -> Chain:
+        """The chain that holds the leading system message and the tools."""
+        verbatim = request.operation == "embed"
+        rooted = self._standing_for(_VERBATIM if verbatim else preset.name if preset else "", roots)
+        shown = Shown(self._verbatim if verbatim else self._scrubber(preset), self._media, roots, rooted)
+        system = shown.message(leading) if leading else b"null"
+        tools = shown.tools(sorted(meaning.tools(request.tools), key=_tool_order))
+        head = b'{"operation":%b,"system":%b,"tools":%b}' % (dumps(request.operation), system, tools)
+        link = hashlib.sha256(_NORM + head).digest()
+        return Chain((), request.tools, (), roots, shown, link, (link.hex(),))
+
+    def _extended(
+        self, chain: Chain, messages: Sequence[Message], sent: Sequence[Message], told: tuple[Found, ...]
+    ) -> Chain:
+        """The chain with more messages; those `sent` so far told so much of roots."""
+        if not messages:
+            return replace(chain, messages=sent, told=told)
+        shown, link, links = chain.shown.fork(), chain.link, [*chain.links]
+        for message in messages:
             link = hashlib.sha256(link + hashlib.sha256(shown.message(message)).digest()).digest()
             links.append(link.hex())
-        return shown, link, links
+        return Chain(sent, chain.tools, told, chain.roots, shown, link, tuple(links))
 
     def _meaning(self, volatile: Volatile, preset: Preset | None) -> Meaning:
         key = (volatile, preset.name if preset else "")
@@ -188,13 +208,14 @@ class Normaliser:
             known = self._meanings[key] = Meaning(volatile | preset.volatile if preset else volatile)
         return known
 
-    def _keys(self, name: str, roots: tuple[Root, ...]) -> Mapping[Place, object]:
+    def _standing_for(self, name: str, roots: tuple[Root, ...]) -> object:
+        """What stands for an agent's rules and roots where leaves are looked up: it is quicker to hash."""
         key = (name, roots)
-        known = self._places.get(key)
+        known = self._rooted.get(key)
         if known is None:
-            if len(self._places) >= _MOST_ROOTS:
-                self._places.clear()
-            known = self._places[key] = {place: object() for place in PLACES}
+            if len(self._rooted) >= _MOST_ROOTS:
+                self._rooted.clear()
+            known = self._rooted[key] = object()
         return known
 
     def _scrubber(self, preset: Preset | None) -> Scrubber:
@@ -204,17 +225,21 @@ class Normaliser:
             known = self._scrubbers[name] = Scrubber(self.settings, preset)
         return known
 
-    def _roots(self, messages: Sequence[Message], preset: Preset | None) -> tuple[Root, ...]:
-        if self.settings.paths == "off":
-            return ()
-        # What a tool or the model says names no root: the client's own words do, and come first.
-        told = [
-            self._discover(text, preset)
+    def _told(self, messages: Sequence[Message], preset: Preset | None) -> tuple[Found, ...]:
+        """What messages tell of roots: not what a tool or the model says, but the client's own words do."""
+        return tuple(
+            found
             for message in messages
             if message.role in ("system", "user")
             for part in message.parts
             if isinstance(text := part.get("text"), str)
-        ]
+            and (found := self._discover(text, preset)) != NOTHING
+        )
+
+    def _roots(self, told: Sequence[Found], operation: Operation) -> tuple[Root, ...]:
+        # What is embedded counts byte for byte.
+        if self.settings.paths == "off" or operation == "embed":
+            return ()
         return find_roots(told, self.settings.roots)
 
     def _discover(self, text: str, preset: Preset | None) -> Found:
@@ -225,11 +250,14 @@ class Normaliser:
             self._found.put(key, found, len(text))
         return found
 
+    def _cuts(self, messages: Sequence[Message]) -> bool:
+        """Whether only some of the messages count."""
+        return 0 < self.settings.tail_n < len(messages)
+
     def _tail(self, messages: list[Message]) -> list[Message]:
-        count = self.settings.tail_n
-        if count <= 0 or count >= len(messages):
+        if not self._cuts(messages):
             return messages
-        start = len(messages) - count
+        start = len(messages) - self.settings.tail_n
         while start > 0 and messages[start].role == "tool":
             start -= 1  # a result never loses its call
         return messages[start:]
@@ -261,10 +289,5 @@ class Normaliser:
 
 
 def _tool_order(tool: JsonObject) -> tuple[str, bytes]:
-    return of_item(tool, _tool_order, _order_of)
-
-
-def _order_of(tool: JsonValue) -> tuple[str, bytes]:
-    assert isinstance(tool, dict)
     name = tool.get("name")
     return (name if isinstance(name, str) else str(tool.get("type", "")), dumps(tool))

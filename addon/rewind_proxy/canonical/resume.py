@@ -1,88 +1,104 @@
 """Where the next request of a session can go on: what was hashed of it up to its last message but one.
 
 A chain of digests and the numbers given on the way depend on what stood before alone. So where a request
-starts with the very parts of an earlier one, it goes on from there. Parts are told by their identity, which
-`Documents` gives to equal text, and plain texts by what they say.
+starts with the very messages of an earlier one, it goes on from there. `History` gives equal text the same
+objects, so messages are told by their identity, and plain texts by what they say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.model import JsonObject, Message
-from rewind_proxy.canonical.scrub import Place
+from rewind_proxy.canonical.roots import Found, Root
 from rewind_proxy.canonical.shown import Shown
 
-_PARTS = 10_000
-"""Parts of all chains kept together; what is kept of each is small, but it keeps the part itself alive."""
+_MESSAGES = 10_000
+"""Messages of all chains kept together; what is kept of each is small, but it keeps the message alive."""
 _BACK = 12
 """Messages that a turn adds at most, for it to be found."""
-
-_Sign = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
     """A request up to some message. `links` are those so far, `link` the last of them as bytes."""
 
+    messages: Sequence[Message]
+    """As the client sent them."""
+    tools: Sequence[JsonObject]
+    told: tuple[Found, ...]
+    """What the messages tell of roots."""
+    roots: tuple[Root, ...]
     shown: Shown
     link: bytes
     links: tuple[str, ...]
-    signs: tuple[_Sign, ...]
-    held: tuple[Sequence[Message], Sequence[JsonObject]]
-    """Keeps alive what the signs name by its identity."""
 
 
 class Chains:
     """The chains of the requests that came last, under one set of match settings."""
 
-    def __init__(self, parts: int = _PARTS) -> None:
-        self._chains: dict[tuple[object, ...], Chain] = {}
-        self._parts = 0
-        self._most = parts
+    def __init__(self, messages: int = _MESSAGES) -> None:
+        self._chains: dict[tuple[int, ...], Chain] = {}
+        self._messages = 0
+        self._most = messages
 
-    def find(
-        self, keys: Mapping[Place, object], tools: Sequence[JsonObject], signs: tuple[_Sign, ...]
-    ) -> Chain | None:
-        """The longest chain that a request starts with, all but its last message at most."""
-        head = _head(keys, tools)
-        last = len(signs) - 2
-        for at in range(last, max(-1, last - _BACK), -1):
-            chain = self._chains.get((head, at, signs[at]))
-            if chain is not None and chain.signs == signs[: at + 1]:
+    def find(self, meaning: object, messages: Sequence[Message], tools: Sequence[JsonObject]) -> Chain | None:
+        """The longest chain that a request starts with, all but its last message at most.
+
+        `meaning` stands for all else that a chain depends on.
+        """
+        last = len(messages) - 1
+        for count in range(last, max(0, last - _BACK), -1):
+            chain = self._chains.get(_key(meaning, messages, count, tools))
+            if (
+                chain is not None
+                and all(map(operator.is_, chain.tools, tools))
+                and _starts_with(messages, chain.messages)
+            ):
                 return chain
         return None
 
-    def keep(self, keys: Mapping[Place, object], tools: Sequence[JsonObject], chain: Chain) -> None:
+    def keep(self, meaning: object, chain: Chain) -> None:
         """Keep a chain for the requests that start with it; the oldest go."""
-        key = (_head(keys, tools), len(chain.signs) - 1, chain.signs[-1])
+        key = _key(meaning, chain.messages, len(chain.messages), chain.tools)
         before = self._chains.pop(key, None)
         self._chains[key] = chain
-        self._parts += _size(chain) - (_size(before) if before else 0)
-        while self._parts > self._most:
+        self._messages += len(chain.messages) - (len(before.messages) if before else 0)
+        while self._messages > self._most:
             oldest = next(iter(self._chains), None)
             if oldest is None:
-                self._parts = 0
+                self._messages = 0
                 return
             dropped = self._chains.pop(oldest, None)
-            self._parts -= _size(dropped) if dropped else 0
+            self._messages -= len(dropped.messages) if dropped else 0
 
 
-def signs_of(messages: Sequence[Message]) -> tuple[_Sign, ...]:
-    """What tells messages from others, as long as their parts are alive."""
-    return tuple((message.role, *map(_sign, message.parts)) for message in messages)
+def _key(
+    meaning: object, messages: Sequence[Message], count: int, tools: Sequence[JsonObject]
+) -> tuple[int, ...]:
+    return id(meaning), count, id(messages[count - 1]), len(tools)
 
 
-def _sign(part: JsonObject) -> str | int:
-    if len(part) == 2 and part.get("type") == "text" and isinstance(text := part.get("text"), str):
-        return text
-    return id(part)
+def _starts_with(messages: Sequence[Message], start: Sequence[Message]) -> bool:
+    return all(one is other or _same(one, other) for one, other in zip(messages, start, strict=False))
 
 
-def _head(keys: Mapping[Place, object], tools: Sequence[JsonObject]) -> tuple[int, ...]:
-    return (id(keys), *map(id, tools))
+def _same(one: Message, other: Message) -> bool:
+    return (
+        one.role == other.role
+        and len(one.parts) == len(other.parts)
+        and all(a is b or _same_text(a, b) for a, b in zip(one.parts, other.parts, strict=True))
+    )
 
 
-def _size(chain: Chain) -> int:
-    return sum(map(len, chain.signs)) + len(chain.held[1])
+def _same_text(one: JsonObject, other: JsonObject) -> bool:
+    """Whether two parts are one plain text; equality of JSON in general is not Python's (`1` and `true`)."""
+    text = one.get("text")
+    return (
+        len(one) == len(other) == 2
+        and one.get("type") == other.get("type") == "text"
+        and isinstance(text, str)
+        and text == other.get("text")
+    )

@@ -14,15 +14,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rewind_proxy.canonical.cache import TextCache
+from rewind_proxy.canonical.captured import CAPTURING, Captured
 from rewind_proxy.canonical.model import MatchSettings, Role
 from rewind_proxy.canonical.noise import noise_spans
 from rewind_proxy.canonical.pointer import Pointer
 from rewind_proxy.canonical.preset import Preset
 from rewind_proxy.canonical.roots import Root, folder_spans, root_spans, temp_name_spans
-from rewind_proxy.canonical.spans import SEPARATOR, Span
+from rewind_proxy.canonical.spans import SEPARATOR, Leaf, Span
 from rewind_proxy.canonical.text import normalise_text
 from rewind_proxy.canonical.times import in_days, time_spans
 from rewind_proxy.canonical.uuids import uuid_spans
@@ -41,16 +42,11 @@ _REMEMBERED = 600_000
 _TRIGGER = re.compile(r"[\d/\\-]")
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A text leaf after steps 3 and 5: its normalised text and the spans to take out, in order."""
-
-    text: str
-    spans: tuple[Span, ...]
-
-
 class Scrubber:
     """Finds the noise in text leaves under one set of match settings, in the requests of one agent."""
+
+    follows = True
+    """Whether what was captured elsewhere is noise too."""
 
     def __init__(self, settings: MatchSettings, preset: Preset | None = None) -> None:
         self._off = frozenset(settings.scrub_off)
@@ -72,7 +68,7 @@ class Scrubber:
         known = self._cache.get(key)
         if known is None:
             normal = text if FOLDING in self._off else normalise_text(text)
-            known = Leaf(normal, self._scan(normal, member, place, roots))
+            known = _following(Leaf(normal, self._scan(normal, member, place, roots)))
             self._cache.put(key, known, len(text))
         return known
 
@@ -120,8 +116,19 @@ class Scrubber:
             yield from folder_spans(text)
 
 
+def _following(leaf: Leaf) -> Leaf:
+    """The leaf with what it captures itself taken out wherever it quotes it."""
+    captured = Captured()
+    for span in leaf.spans:
+        if span.rule in CAPTURING:
+            captured.add(span.value, span.rule, span.kind)
+    return captured.follow(leaf) if captured.by_word else leaf
+
+
 class Verbatim(Scrubber):
     """Leaves each text as it is: what is embedded counts byte for byte."""
+
+    follows = False
 
     def leaf(
         self,
@@ -146,14 +153,31 @@ class Slot:
     at: Pointer
 
 
+class Taken(NamedTuple):
+    """A value that was taken out, without its place."""
+
+    rule: str
+    placeholder: str
+    value: str
+
+
 class Numbering:
     """Placeholders of one request, numbered by first appearance (DESIGN §5, step 10)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, slots: bool = False) -> None:
+        """`slots`: whether to keep all that is taken out, with its place, in `slots`."""
         self._numbers: dict[tuple[str, str], int] = {}
         self._counts: dict[str, int] = {}
-        self._written: dict[tuple[str, str], bytes] = {}
-        self.slots: list[Slot] = []
+        self._slots: list[Slot] | None = [] if slots else None
+        self._seen: set[tuple[str, str, str]] = set()
+        self.taken: list[Taken] = []
+        """What was taken out: a numbered value once, others each time."""
+        self.captured = Captured()
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """All that was taken out, in order."""
+        return tuple(self._slots or ())
 
     def placeholder(self, kind: str, value: str, *, numbered: bool = True) -> str:
         """`⟨kind:n⟩`; the first of a path root is `⟨cwd⟩`, what is equal by chance only is `⟨kind⟩`."""
@@ -167,32 +191,26 @@ class Numbering:
             return f"⟨{kind}⟩"
         return f"⟨{kind}:{number}⟩"
 
-    def again(self) -> Numbering:
-        """One that gives all values the numbers they have here, with no slots yet."""
-        same = Numbering()
-        same._numbers, same._counts = self._numbers, self._counts
-        return same
-
     def fork(self) -> Numbering:
         """One that has given the same numbers and goes its own way."""
         other = Numbering()
-        other._numbers, other._counts = dict(self._numbers), dict(self._counts)
-        other._written = dict(self._written)
+        other._numbers, other._counts = self._numbers.copy(), self._counts.copy()
+        other._seen, other.taken = self._seen.copy(), self.taken.copy()
+        other.captured = self.captured.fork()
         return other
 
-    def written(self, kind: str, value: str, *, numbered: bool = True) -> bytes:
-        """The placeholder of a value as it stands in JSON; no kind has a character that JSON escapes."""
-        if not numbered:
-            return self.placeholder(kind, value, numbered=False).encode()
-        written = self._written.get((kind, value))
-        if written is None:
-            written = self._written[kind, value] = self.placeholder(kind, value).encode()
-        return written
-
     def take(self, rule: str, kind: str, value: str, at: Pointer, *, numbered: bool = True) -> str:
-        """The placeholder of a value, which is kept as a slot."""
+        """The placeholder of a value, which is taken down."""
         placeholder = self.placeholder(kind, value, numbered=numbered)
-        self.slots.append(Slot(rule, kind, value, placeholder, at))
+        if rule in CAPTURING:
+            self.captured.add(value, rule, kind)
+        if not numbered:
+            self.taken.append(Taken(rule, placeholder, value))
+        elif (key := (rule, kind, value)) not in self._seen:
+            self._seen.add(key)
+            self.taken.append(Taken(rule, placeholder, value))
+        if self._slots is not None:
+            self._slots.append(Slot(rule, kind, value, placeholder, at))
         return placeholder
 
     def render(self, leaf: Leaf, at: Pointer) -> str:

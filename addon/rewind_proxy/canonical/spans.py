@@ -1,4 +1,4 @@
-"""A span: a piece of one text leaf that scrubbing takes out."""
+"""A text leaf as scrubbing sees it, and the spans of it that are taken out."""
 
 from __future__ import annotations
 
@@ -19,3 +19,11 @@ class Span:
     value: str
     numbered: bool = True
     """Whether equal values are told from others: not for durations, which are equal by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A text leaf after steps 3 and 5: its normalised text and the spans to take out, in order."""
+
+    text: str
+    spans: tuple[Span, ...]

@@ -2,49 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 
-from rewind_proxy.canonical.item import as_item, of_item
-from rewind_proxy.canonical.model import CanonicalRequest, JsonObject, JsonValue, Message, Volatile
+from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Volatile
 
 
 class Meaning:
-    """Drops what is volatile under one wire and preset. An `Item` keeps what is left of it, as another."""
+    """Drops what is volatile under one wire and preset."""
 
     def __init__(self, volatile: Volatile) -> None:
         self.volatile = volatile
-        self._first = object()
 
-    def messages(self, request: CanonicalRequest) -> Iterator[Message]:
-        """Messages without what means nothing, emptied parts included; nulls go too (step 6)."""
-        for index, message in enumerate(request.messages):
-            first = index == 0 and message.role == "system"
-            make = self._kept_first if first else self._kept
-            key = self._first if first else self
-            parts = [kept for part in message.parts if (kept := of_item(part, key, make)) is not None]
+    def messages(self, messages: Sequence[Message], start: int = 0) -> Iterator[Message]:
+        """Those from `start` on, without what means nothing, emptied parts included; nulls go too (step 6)."""
+        for index in range(start, len(messages)):
+            message = messages[index]
+            parts = _kept_parts(message.parts, self.volatile)
+            if index == 0 and message.role == "system":
+                parts = [kept for part in parts if (kept := _without_prefixed_line(part, self.volatile))]
             if parts:
-                yield Message(message.role, tuple(parts))
+                yield message if _same(parts, message.parts) else Message(message.role, tuple(parts))
 
-    def tools(self, request: CanonicalRequest) -> list[JsonObject]:
+    def tools(self, tools: Iterable[JsonObject]) -> list[JsonObject]:
         """The tools, as far as they mean anything, in no other order."""
-        return [of_item(tool, self, self._kept_tool) for tool in request.tools]
-
-    def _kept(self, part: JsonValue) -> JsonObject | None:
-        kept = _kept_part(part, self.volatile)
-        return None if kept is None else as_item(kept)
-
-    def _kept_first(self, part: JsonValue) -> JsonObject | None:
-        kept = _kept_part(part, self.volatile)
-        shorter = None if kept is None else _without_prefixed_line(kept, self.volatile)
-        return None if shorter is None else as_item(shorter)
-
-    def _kept_tool(self, tool: JsonValue) -> JsonObject:
-        assert isinstance(tool, dict)
-        return as_item(kept_members(tool, self.volatile))
+        return [kept_members(tool, self.volatile) for tool in tools]
 
 
 def _kept_parts(parts: Iterable[JsonValue], volatile: Volatile) -> list[JsonObject]:
     return [kept for part in parts if (kept := _kept_part(part, volatile)) is not None]
+
+
+def _same(parts: Sequence[JsonValue], before: Sequence[JsonValue]) -> bool:
+    return len(parts) == len(before) and all(map(operator.is_, parts, before))
 
 
 def _kept_part(part: JsonValue, volatile: Volatile) -> JsonObject | None:
@@ -59,7 +49,7 @@ def _kept_part(part: JsonValue, volatile: Volatile) -> JsonObject | None:
         return kept if value is inner else {**kept, "value": value}
     if kind == "tool_result" and isinstance(content := kept.get("content"), list):
         parts = _kept_parts(content, volatile)
-        if len(parts) < len(content) or any(new is not old for new, old in zip(parts, content, strict=True)):
+        if not _same(parts, content):
             return {**kept, "content": [*parts]}
     return kept
 

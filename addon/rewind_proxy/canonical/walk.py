@@ -8,12 +8,11 @@ import hashlib
 from contextlib import suppress
 
 from rewind_proxy.canonical.cache import TextCache
-from rewind_proxy.canonical.captured import Captured
 from rewind_proxy.canonical.linking import linking_id
-from rewind_proxy.canonical.model import SEALS, JsonObject, JsonValue, MatchSettings
+from rewind_proxy.canonical.model import SEALS, JsonObject, JsonValue, MatchSettings, Message
 from rewind_proxy.canonical.pointer import Pointer
 from rewind_proxy.canonical.roots import Root
-from rewind_proxy.canonical.scrub import LINKING_ID, Numbering, Place, Scrubber, Verbatim
+from rewind_proxy.canonical.scrub import LINKING_ID, PLACE_OF_ROLE, Numbering, Place, Scrubber, Verbatim
 
 # Members that are never scanned for noise: signatures are bytes, and what a provider keeps under an id is
 # meaning (DESIGN §5).
@@ -71,7 +70,7 @@ class MediaDigests:
 class Walk:
     """Steps 4, 5 and 10 over one request: media to digests, text to placeholders, in canonical order."""
 
-    __slots__ = ("_captured", "_media_digests", "_numbering", "_rooted", "_roots", "_scrubber")
+    __slots__ = ("_media_digests", "_numbering", "_rooted", "_roots", "_scrubber")
 
     def __init__(
         self,
@@ -80,15 +79,22 @@ class Walk:
         numbering: Numbering,
         roots: tuple[Root, ...],
         rooted: object = None,
-        captured: Captured | None = None,
     ) -> None:
-        """`rooted` stands for the roots (`Scrubber.leaf`); `captured` is what was captured before."""
+        """`rooted` stands for the roots (`Scrubber.leaf`)."""
         self._scrubber = scrubber
         self._media_digests = media
         self._numbering = numbering
         self._roots = roots
         self._rooted = rooted
-        self._captured = captured or None
+
+    def message(self, message: Message, at: Pointer) -> JsonObject:
+        """A message, with the places of its parts below `at`."""
+        place = PLACE_OF_ROLE[message.role]
+        parts = at.member("parts")
+        return {
+            "role": message.role,
+            "parts": [self.part(part, place, parts.item(index)) for index, part in enumerate(message.parts)],
+        }
 
     def part(self, part: JsonObject, place: Place, at: Pointer) -> JsonObject:
         kind = part.get("type")
@@ -146,8 +152,9 @@ class Walk:
             if member in unscanned:
                 return value
             leaf = self._scrubber.leaf(value, member, place, self._roots, self._rooted)
-            if self._captured is not None:
-                leaf = self._captured.follow(leaf)
+            captured = self._numbering.captured
+            if captured.by_word and self._scrubber.follows:
+                leaf = captured.follow(leaf)
             return self._numbering.render(leaf, Pointer(above, step) if leaf.spans else above)
         if isinstance(value, dict | list):
             below = _UNSCANNED if member in _TOOLS_OWN else unscanned

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
-from rewind_proxy.canonical.document import Documents, canonical_item
+from rewind_proxy.canonical.document import Documents
 from rewind_proxy.canonical.fingerprint import (
+    EXACT_END,
     Normalised,
     Normaliser,
-    exact_fingerprint,
+    exact_lead,
     opaque_fingerprint,
     settings_digest,
 )
-from rewind_proxy.canonical.item import of_item
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import (
     CanonicalRequest,
@@ -194,11 +194,13 @@ class RequestReader:
             parts = canonical_multipart(plain, content_type)
             content = {"sha256": hashlib.sha256(plain).hexdigest()} if parts is None else {"parts": [*parts]}
             return self._opaque(target, endpoint, record, clean, content, plain)
-        exact = exact_fingerprint(target, clean, document.canonical())
+        digest, members = document.digests(exact_lead(target, clean))
+        digest.update(EXACT_END)
+        exact = digest.hexdigest()
         found: list[Redaction] = []
         reading = self._understand(target, endpoint, record, document.redacted(redactor, found), exact)
         record = reading.record.model_copy(
-            update={"written_digest": written_digest(body, reading.record.params)}
+            update={"written_digest": written_digest(body, members, reading.record.params)}
         )
         return replace(reading, record=record, redactions=tuple(found))
 
@@ -283,31 +285,22 @@ def _is_told(value: JsonValue) -> bool:
     return isinstance(value, _SCALAR) and not (isinstance(value, str) and len(value) > _TOLD_LENGTH)
 
 
-def written_digest(body: JsonValue, told: JsonObject) -> str:
+def written_digest(body: JsonValue, members: Mapping[str, bytes], told: JsonObject) -> str:
     """Tells whether two bodies are written alike but for the parameters that are `told` elsewhere: hex.
 
-    Of the body as sent, like the exact fingerprint; empty for what is no model request.
+    Of the body as sent, like the exact fingerprint, whose `members` have digests; empty for what is no model
+    request.
     """
     if not isinstance(body, dict):
         return ""
     digest = hashlib.sha256()
     for name in sorted(body):
-        value = body[name]
         # By its name alone: what is told is redacted, and more so under a longer list of rules.
-        if _is_told(value) and name in told:
+        if name in told and _is_told(body[name]):
             continue
         digest.update(dumps(name))
-        if isinstance(value, list):
-            digest.update(b"[%d]" % len(value))
-            for item in value:
-                digest.update(of_item(item, "digest", _item_digest))
-        else:
-            digest.update(_item_digest(value))
+        digest.update(members[name])
     return digest.hexdigest()[:32]
-
-
-def _item_digest(value: JsonValue) -> bytes:
-    return hashlib.sha256(canonical_item(value)).digest()
 
 
 def preview(request: CanonicalRequest) -> str:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rewind_proxy.canonical.item import of_item
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Volatile
 from rewind_proxy.canonical.scrub import FOLDING
@@ -143,10 +142,10 @@ def aspects(reading: Reading, tail_n: int) -> Aspects:
     folded = hashlib.sha256()
     for index, message in enumerate(kept.messages):
         for at, part in enumerate(message.parts):
-            if digest := of_item(part, "folded", _folded):
+            if digest := _folded(part):
                 folded.update(b"%d.%d%b" % (index, at, digest))
     for index, tool in enumerate(kept.tools):
-        if digest := of_item(tool, "folded", _folded):
+        if digest := _folded(tool):
             folded.update(b"t%d%b" % (index, digest))
     folded.update(_folded(kept.params))
     nulls: Counter[str] = Counter()
@@ -237,14 +236,7 @@ def _count_nulls(value: JsonValue, found: Counter[str]) -> None:
     elif isinstance(value, list):
         for item in value:
             if isinstance(item, dict):
-                found.update(of_item(item, "nulls", _nulls_of))
-
-
-def _nulls_of(value: JsonValue) -> Counter[str]:
-    found: Counter[str] = Counter()
-    assert isinstance(value, dict)
-    _count_nulls({**value}, found)
-    return found
+                _count_nulls(item, found)
 
 
 def _digest(value: JsonValue) -> bytes:

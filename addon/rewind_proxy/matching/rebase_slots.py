@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rewind_proxy.canonical.captured import CAPTURING, is_followed
-from rewind_proxy.canonical.scrub import Slot
-from rewind_proxy.canonical.shown import Taken
+from rewind_proxy.canonical.scrub import Slot, Taken
 
 Family = Literal["root", "uuid", "time", "id"]
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from urllib.parse import unquote
 
-from rewind_proxy.canonical.item import as_item, of_item
 from rewind_proxy.canonical.model import (
     CanonicalRequest,
     Ending,
@@ -31,7 +30,7 @@ from rewind_proxy.wire.conversation import (
     with_rest,
     wrapped,
 )
-from rewind_proxy.wire.parameters import lift, present, rename, string_list, take_list
+from rewind_proxy.wire.parameters import all_tools, lift, present, rename, string_list, take_list
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _NAMES = {"stop_sequences": "stop", "output_format": "response_format"}
@@ -55,9 +54,8 @@ class Anthropic:
         conversation = Conversation()
         if "system" in fields:
             conversation.add("system", _blocks(fields.pop("system")))
-        for message in take_list(fields, "messages"):
-            conversation.take(message, _message)
-        tools = tuple(of_item(tool, _tool, _known_tool) for tool in take_list(fields, "tools"))
+        conversation.take(take_list(fields, "messages"), _message)
+        tools = all_tools(take_list(fields, "tools"), _tool)
         lift(fields, "output_config", {"format": "response_format"})
         lift(fields, "diagnostics", {"previous_message_id": _PREVIOUS})
         _tool_choice(fields)
@@ -173,10 +171,6 @@ def _media(block: JsonObject, kind: JsonValue) -> JsonObject | None:
     known = ("type", "url", "file_id") if "data" not in source else ("type", "media_type", "data")
     with_rest(media, source, *known)
     return with_rest(media, block, "type", "source")
-
-
-def _known_tool(tool: JsonValue) -> JsonObject:
-    return as_item(_tool(tool))
 
 
 def _tool(tool: JsonValue) -> JsonObject:

@@ -32,7 +32,7 @@ from rewind_proxy.wire.conversation import (
 )
 from rewind_proxy.wire.parameters import (
     flatten,
-    known_tool,
+    known_tools,
     lift,
     openai_tool_choice,
     present,
@@ -65,9 +65,8 @@ class ChatCompletions:
         """See `Adapter.request`."""
         fields = present(body)
         conversation = Conversation()
-        for message in take_list(fields, "messages"):
-            conversation.take(message, _message)
-        tools = tuple(known_tool(tool) for tool in take_list(fields, "tools"))
+        conversation.take(take_list(fields, "messages"), _message)
+        tools = known_tools(take_list(fields, "tools"))
         lift(fields, "reasoning", {"effort": "reasoning_effort"})
         params = rename(fields, _NAMES)
         if "stop" in params:

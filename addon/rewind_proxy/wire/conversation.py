@@ -7,63 +7,95 @@ wires agree on whether it may be sent at all), and a result's tool name goes whe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Self, TypeVar
 
-from rewind_proxy.canonical.item import Item, as_item, of_item
-from rewind_proxy.canonical.jcs import parse
+from rewind_proxy.canonical.history import fold
+from rewind_proxy.canonical.jcs import dumps, parse
 from rewind_proxy.canonical.linking import linking_id
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Role
 from rewind_proxy.errors import OpaqueBodyError
+
+C = TypeVar("C", bound="Conversation")
 
 
 class Conversation:
     """Collects turns in order; neighbours of one role become one message."""
 
     def __init__(self) -> None:
-        self.turns: list[tuple[Role, list[JsonObject]]] = []
-        """Those so far."""
+        self.tools: list[JsonObject] = []
+        """Those that came in between the turns (Responses)."""
+        self.done: list[Message] = []
+        """All but the last message, while that is still being written; then `role` is its role."""
+        self.role: Role | None = None
+        self.parts: list[JsonObject] = []
+        self.names: dict[str, JsonValue] = {}
+        """The name of the tool that each call is of, by the call's id."""
+
+    def copy(self) -> Self:
+        """One that holds the same and goes its own way."""
+        other = type(self)()
+        other.tools, other.done = [*self.tools], [*self.done]
+        other.role, other.parts, other.names = self.role, [*self.parts], {**self.names}
+        return other
 
     def add(self, role: Role, parts: Iterable[JsonObject]) -> None:
         """One turn, which may be empty."""
-        if self.turns and self.turns[-1][0] == role:
-            self.turns[-1][1].extend(parts)
-        else:
-            self.turns.append((role, list(parts)))
+        if role != self.role:
+            self.close()
+            if self.done and self.done[-1].role == role:
+                self.parts = [*self.done.pop().parts]
+            self.role = role
+        self.parts += map(self._named, parts)
 
-    def take(self, item: JsonValue, read: Callable[[Conversation, JsonValue], None]) -> None:
-        """Add the turns that `read` makes of one item of the wire. They depend on the item alone."""
-        for role, parts in of_item(item, read, lambda _: _turns_of(item, read)):
-            self.add(role, parts)
+    def take(self, items: list[JsonValue], read: Callable[[Self, JsonValue], None]) -> None:
+        """Add the turns that `read` makes of the items of the wire; it depends on them alone."""
+        taken = fold(items, (type(self), read), type(self), partial(_taken, read))
+        messages = taken.messages()
+        if not self.done and self.role is None and not self.tools:
+            self.done = [*messages]
+        elif messages:
+            self.add(messages[0].role, messages[0].parts)
+            if len(messages) > 1:
+                self.close()
+                self.done += messages[1:]
+        self.tools += taken.tools
+        self.names |= taken.names
 
     @property
     def spoken(self) -> bool:
         """Whether anything but the system has spoken yet."""
-        return any(role != "system" for role, _ in self.turns)
+        return self.role not in (None, "system") or any(each.role != "system" for each in self.done)
 
     def messages(self) -> tuple[Message, ...]:
         """The canonical messages."""
-        if any("name" in part and part["type"] == "tool_result" for _, parts in self.turns for part in parts):
-            self._drop_known_names()
-        return tuple([Message(role, tuple(parts)) for role, parts in self.turns])
+        self.close()
+        return tuple(self.done)
 
-    def _drop_known_names(self) -> None:
-        names: dict[str, JsonValue] = {}
-        for _, parts in self.turns:
-            for index, part in enumerate(parts):
-                if part["type"] == "tool_call":
-                    names[part_id(part)] = part.get("name")
-                elif part["type"] == "tool_result" and (
-                    "name" in part and part["name"] == names.get(part_id(part))
-                ):
-                    parts[index] = {name: value for name, value in part.items() if name != "name"}
+    def close(self) -> None:
+        """The last turn is over, for now."""
+        if self.role is not None:
+            self.done.append(Message(self.role, tuple(self.parts)))
+            self.role, self.parts = None, []
+
+    def _named(self, part: JsonObject) -> JsonObject:
+        """The part, less a result's tool name when its call says the same."""
+        kind = part["type"]
+        if kind == "tool_call":
+            self.names[part_id(part)] = part.get("name")
+        elif kind == "tool_result" and "name" in part:
+            call = part_id(part)
+            if call in self.names and dumps(self.names[call]) == dumps(part["name"]):
+                return {name: value for name, value in part.items() if name != "name"}
+        return part
 
 
-def _turns_of(
-    item: JsonValue, read: Callable[[Conversation, JsonValue], None]
-) -> tuple[tuple[Role, tuple[JsonObject, ...]], ...]:
-    alone = Conversation()
-    read(alone, item)
-    kept = isinstance(item, Item)
-    return tuple((role, tuple(map(as_item, parts) if kept else parts)) for role, parts in alone.turns)
+def _taken(read: Callable[[C, JsonValue], None], state: C, items: list[JsonValue], first: int) -> C:
+    conversation = state.copy()
+    for item in items[first:]:
+        read(conversation, item)
+    conversation.close()
+    return conversation
 
 
 def part_id(part: JsonObject) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
+from rewind_proxy.canonical.history import fold
 from rewind_proxy.canonical.model import (
     CanonicalRequest,
     Ending,
@@ -18,8 +19,7 @@ from rewind_proxy.canonical.model import (
 )
 from rewind_proxy.wire import answers
 from rewind_proxy.wire.address import add_address
-from rewind_proxy.wire.conversation import Conversation
-from rewind_proxy.wire.gemini_content import LinkingIds, add_content, system_parts
+from rewind_proxy.wire.gemini_content import Contents, add_content, system_parts
 from rewind_proxy.wire.gemini_fields import function_tools, name_fields, name_model, unwrapped
 from rewind_proxy.wire.gemini_names import camel
 from rewind_proxy.wire.parameters import present, take_list
@@ -38,16 +38,14 @@ class Gemini:
         """See `Adapter.request`."""
         path = unquote(target.path)
         fields = unwrapped(unwrapped(camel(present(body)), "request"), "generateContentRequest")
-        conversation = Conversation()
+        conversation = Contents()
         if "systemInstruction" in fields:
             conversation.add("system", system_parts(fields.pop("systemInstruction")))
-        ids = LinkingIds()
         for name in ("contents", "content"):
             if isinstance(value := fields.get(name), dict | str):
                 fields[name] = [value]  # protobuf JSON takes one in place of a list
-            for content in take_list(fields, name):
-                add_content(conversation, content, ids)
-        tools = tuple(function_tools(take_list(fields, "tools")))
+            conversation.take(take_list(fields, name), add_content)
+        tools = fold(take_list(fields, "tools"), function_tools, tuple, _add_tools)
         name_fields(fields)
         name_model(fields)
         add_address(fields, self.wire, target)
@@ -89,6 +87,10 @@ class Gemini:
 
 
 _ERRORS = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 500: "INTERNAL"}
+
+
+def _add_tools(done: tuple[JsonObject, ...], tools: list[JsonValue], first: int) -> tuple[JsonObject, ...]:
+    return (*done, *function_tools(tools[first:]))
 
 
 def _ending(chunks: list[JsonObject], choices: int) -> Ending:

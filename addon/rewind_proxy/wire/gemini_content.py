@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator
 from itertools import groupby
+from typing import Self
 
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.linking import linking_id
@@ -35,6 +36,13 @@ class LinkingIds:
         self._answered: set[str] = set()
         self._made = 0
 
+    def copy(self) -> LinkingIds:
+        """One that has given the same ids and goes its own way."""
+        other = LinkingIds()
+        other._waiting.update((name, waiting.copy()) for name, waiting in self._waiting.items())
+        other._answered, other._made = {*self._answered}, self._made
+        return other
+
     def call(self, sent: JsonValue, name: str) -> str:
         """The id of a call: the one sent, or one of our own."""
         call_id = linking_id(sent)
@@ -55,6 +63,20 @@ class LinkingIds:
         return call_id
 
 
+class Contents(Conversation):
+    """A conversation whose calls may have no ids of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids = LinkingIds()
+
+    def copy(self) -> Self:
+        """See `Conversation.copy`."""
+        other = super().copy()
+        other.ids = self.ids.copy()
+        return other
+
+
 def system_parts(value: JsonValue) -> list[JsonObject]:
     """The parts of a `systemInstruction`."""
     if isinstance(value, str):
@@ -68,7 +90,7 @@ def system_parts(value: JsonValue) -> list[JsonObject]:
     return wrapped(_parts(value.get("parts"), ids), value, *known)
 
 
-def add_content(conversation: Conversation, content: JsonValue, ids: LinkingIds) -> None:
+def add_content(conversation: Contents, content: JsonValue) -> None:
     """Add one content: its function results as a turn of the tool, the rest as its role's."""
     if isinstance(content, str):
         conversation.add("user", text_parts(content))
@@ -78,7 +100,7 @@ def add_content(conversation: Conversation, content: JsonValue, ids: LinkingIds)
     if role is None or not isinstance(content, dict):
         conversation.add("user", [opaque(content)])
         return
-    parts = wrapped(_parts(content.get("parts"), ids), content, "role", "parts")
+    parts = wrapped(_parts(content.get("parts"), conversation.ids), content, "role", "parts")
     if role == "assistant" or not parts:
         conversation.add(role, parts)
         return

@@ -6,9 +6,9 @@ another value, keeps its own too: nothing is dropped, and the order of members n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from rewind_proxy.canonical.item import as_item, of_item
+from rewind_proxy.canonical.history import fold
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 
 
@@ -67,9 +67,14 @@ def string_list(value: JsonValue) -> JsonValue:
     return [value] if isinstance(value, str) else value
 
 
-def known_tool(tool: JsonValue) -> JsonObject:
-    """`openai_tool`, which an item keeps."""
-    return of_item(tool, openai_tool, lambda sent: as_item(openai_tool(sent)))
+def known_tools(tools: list[JsonValue]) -> tuple[JsonObject, ...]:
+    """The tools of Chat Completions or Responses."""
+    return all_tools(tools, openai_tool)
+
+
+def all_tools(tools: list[JsonValue], read: Callable[[JsonValue], JsonObject]) -> tuple[JsonObject, ...]:
+    """What `read` makes of the tools; the very same tools, sent again, give the same objects."""
+    return fold(tools, read, tuple, lambda done, all_, first: (*done, *map(read, all_[first:])))
 
 
 def openai_tool(tool: JsonValue) -> JsonObject:

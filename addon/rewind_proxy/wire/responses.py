@@ -30,8 +30,9 @@ from rewind_proxy.wire.conversation import (
     wrapped,
 )
 from rewind_proxy.wire.parameters import (
-    known_tool,
+    known_tools,
     lift,
+    openai_tool,
     openai_tool_choice,
     present,
     rename,
@@ -74,16 +75,11 @@ class Responses:
         conversation = Conversation()
         if "instructions" in fields:
             conversation.add("system", _content(fields.pop("instructions")))
-        tools: list[JsonObject] = []
         if isinstance(text := fields.get("input"), str):
             del fields["input"]
             conversation.add("user", text_parts(text))
-        for item in take_list(fields, "input"):
-            if (found := _additional_tools(item)) is not None and not conversation.spoken:
-                tools.extend(known_tool(tool) for tool in found)
-            else:
-                conversation.take(item, _item)
-        tools.extend(known_tool(tool) for tool in take_list(fields, "tools"))
+        conversation.take(take_list(fields, "input"), _item)
+        tools = (*conversation.tools, *known_tools(take_list(fields, "tools")))
         lift(fields, "text", {"format": "response_format", "verbosity": "verbosity"})
         lift(fields, "reasoning", {"effort": "reasoning_effort"})
         params = rename(fields, _NAMES)
@@ -92,7 +88,7 @@ class Responses:
         add_address(params, self.wire, target)
         if _is_compaction(target.path):
             params["compact"] = True
-        return CanonicalRequest(self.wire, operation, conversation.messages(), tuple(tools), params)
+        return CanonicalRequest(self.wire, operation, conversation.messages(), tools, params)
 
     def form(self, target: Target, body: JsonObject) -> Form:
         """See `Adapter.form`."""
@@ -178,6 +174,9 @@ def _item(conversation: Conversation, item: JsonValue) -> None:
         return
     if not isinstance(item, dict):
         conversation.add("user", [opaque(item)])
+        return
+    if (tools := _additional_tools(item)) is not None and not conversation.spoken:
+        conversation.tools += map(openai_tool, tools)
         return
     item = _without_noise(item)
     kind, role = item.get("type", "message"), item.get("role")
