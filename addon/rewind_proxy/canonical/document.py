@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _BYTES = 12_000_000
 """Of memory, about, that is taken by lists and what is kept with them."""
+_AT_LEAST = 8
+"""Lists that are kept however large: a session of megabytes is the one that must not be read anew."""
 _LEAD = 200
 _ALIKE = 64
 """Lists with one lead: sessions of one agent in one folder start alike."""
@@ -313,7 +315,7 @@ class Documents:
         self._known[lead] = kept_alike
         dropped = alike[: 1 - _ALIKE] if len(alike) >= _ALIKE else []
         self._bytes += _size(kept_alike[-1]) - sum(map(_size, dropped)) - (_size(replaced) if replaced else 0)
-        while self._bytes > self._most:
+        while self._bytes > self._most and len(self._known) > _AT_LEAST:
             oldest = next(iter(self._known), None)
             if oldest is None:
                 self._bytes = 0

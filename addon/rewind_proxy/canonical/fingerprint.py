@@ -159,16 +159,14 @@ class Normaliser:
             if known is None or known.roots == roots:
                 break
             known = None  # it was scrubbed by other roots
-        if known is None:
-            leading = next((m for m in (*before, *after)[:1] if m.role == "system"), None)
-            known = self._head(request, meaning, preset, roots, leading)
-            if leading is not None:
-                (before or after).pop(0)
+        begun = known or self._head(request, meaning, preset, roots, (*before, *after))
+        if known is None and begun.shown.kept().messages:
+            (before or after).pop(0)
         if not resumed:
-            return self._extended(known, self._tail(after), sent, told)
-        chain = self._extended(known, before, sent[:cut], told)
+            return self._extended(begun, self._tail(after), sent, told)
+        chain = self._extended(begun, before, sent[:cut], told)
         if cut > start:
-            self._chains.keep(meaning, chain)
+            self._chains.keep(meaning, chain, known)
         return self._extended(chain, after, sent, told)
 
     def _head(
@@ -177,13 +175,14 @@ class Normaliser:
         meaning: Meaning,
         preset: Preset | None,
         roots: tuple[Root, ...],
-        leading: Message | None,
+        messages: Sequence[Message],
     ) -> Chain:
-        """The chain that holds the leading system message and the tools."""
+        """The chain that holds the leading system message, if there is one, and the tools."""
         verbatim = request.operation == "embed"
         rooted = self._standing_for(_VERBATIM if verbatim else preset.name if preset else "", roots)
         shown = Shown(self._verbatim if verbatim else self._scrubber(preset), self._media, roots, rooted)
-        system = shown.message(leading) if leading else b"null"
+        leads = bool(messages) and messages[0].role == "system"
+        system = shown.message(messages[0]) if leads else b"null"
         tools = shown.tools(sorted(meaning.tools(request.tools), key=_tool_order))
         head = b'{"operation":%b,"system":%b,"tools":%b}' % (dumps(request.operation), system, tools)
         link = hashlib.sha256(_NORM + head).digest()

@@ -60,12 +60,15 @@ class Chains:
                 return chain
         return None
 
-    def keep(self, meaning: object, chain: Chain) -> None:
-        """Keep a chain for the requests that start with it; the oldest go."""
-        key = _key(meaning, chain.messages, len(chain.messages), chain.tools)
-        before = self._chains.pop(key, None)
-        self._chains[key] = chain
-        self._messages += len(chain.messages) - (len(before.messages) if before else 0)
+    def keep(self, meaning: object, chain: Chain, known: Chain | None = None) -> None:
+        """Keep a chain for the requests that start with it, in place of the one that it goes on from.
+
+        The oldest go.
+        """
+        replaced = [] if known is None else [self._chains.pop(_key_of(meaning, known), None)]
+        replaced.append(self._chains.pop(_key_of(meaning, chain), None))
+        self._chains[_key_of(meaning, chain)] = chain
+        self._messages += len(chain.messages) - sum(len(each.messages) for each in replaced if each)
         while self._messages > self._most:
             oldest = next(iter(self._chains), None)
             if oldest is None:
@@ -73,6 +76,10 @@ class Chains:
                 return
             dropped = self._chains.pop(oldest, None)
             self._messages -= len(dropped.messages) if dropped else 0
+
+
+def _key_of(meaning: object, chain: Chain) -> tuple[int, ...]:
+    return _key(meaning, chain.messages, len(chain.messages), chain.tools)
 
 
 def _key(

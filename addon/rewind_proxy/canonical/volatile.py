@@ -15,7 +15,7 @@ class Meaning:
         self.volatile = volatile
 
     def messages(self, messages: Sequence[Message], start: int = 0) -> Iterator[Message]:
-        """Those from `start` on, without what means nothing, emptied parts included; nulls go too (step 6)."""
+        """Those from `start` on, without what means nothing, emptied parts included; nulls go (step 6)."""
         for index in range(start, len(messages)):
             message = messages[index]
             parts = _kept_parts(message.parts, self.volatile)
