@@ -118,6 +118,27 @@ def test_modes(desk: Desk, mode: Mode, hit: type[Decision], miss: type[Decision]
             assert decision.record == (mode != "passthrough")
 
 
+def test_a_fork_follows_the_recorded_run_and_then_leaves_it(tmp_path: Path) -> None:
+    """Before `from_step` model calls are replayed or refused, never live; from it on they are recorded."""
+    desk = Desk(tmp_path, from_step=3)
+    for text in ("one", "two", "three"):
+        desk.record(desk.request(chat(text)))
+    desk.decide(desk.request(None, "/v1/models", method="GET"))  # no model call: it does not count
+    one, unknown, three = (desk.decide(desk.request(chat(text))) for text in ("one", "unknown", "three"))
+    assert isinstance(one, Replay)
+    assert isinstance(unknown, Refuse)
+    assert isinstance(three, Forward)
+    assert three.record
+    assert three.after_replay
+    again = desk.decide(desk.request(chat("one")), session=desk.new_session())
+    assert isinstance(again, Replay)  # each session is followed from its start
+    late = desk.new_session()
+    late.steps = 2
+    assert isinstance(desk.decide(desk.request(chat("one")), "replay", late), Replay)
+    assert isinstance(desk.decide(desk.request(chat("one")), "passthrough", late), Forward)
+    desk.store.close()
+
+
 def test_exact_before_normalised_and_the_note(desk: Desk) -> None:
     """An equal request hits exactly; another model hits normalised, and the note names both models."""
     desk.record(desk.request(chat(max_tokens=64)))

@@ -45,6 +45,7 @@ SCALARS = {
     "mask_flow": ("false", False),
     "review_threshold": ("0.5", 0.5),
     "fault": ("turn=3:429; turn=1:stall=2", "turn=3:429; turn=1:stall=2"),
+    "from_step": ("7", 7),
     "cassettes": ("", ""),
 }
 LISTS = {
@@ -152,6 +153,14 @@ class TestDefaults:
             mask_flow=True,
             review_threshold=0.85,
         )
+
+    @pytest.mark.parametrize(("sources", "named"), [({"CI": "1"}, "variable CI"), ({}, "flag --mode")])
+    def test_a_fork_goes_live(self, tmp_path: Path, sources: dict[str, str], named: str) -> None:
+        """`from_step` in a mode that may not go live is an error that names who set the mode."""
+        flags = {"from_step": "3"} | ({} if sources else {"mode": "replay"})
+        with pytest.raises(SettingsError, match=re.escape(f"({named})")):
+            load(flags=flags, environ=sources, cwd=tmp_path)
+        assert load(flags=flags | {"mode": "auto"}, environ=sources, cwd=tmp_path).from_step == 3
 
     @pytest.mark.parametrize("word", ["true", "1", "yes", "TRUE", "woodpecker"])
     def test_ci_replays(self, tmp_path: Path, word: str) -> None:

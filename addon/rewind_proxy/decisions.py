@@ -26,6 +26,8 @@ class Session:
     memory: Memory = field(default_factory=Memory)
     calls: int = 0
     """Steps given out, model calls and others."""
+    steps: int = 0
+    """Model calls: what `rewind_from_step` counts."""
     turns: int = 0
     """Generations asked for: what `rewind_fault` counts."""
     replayed: bool = False

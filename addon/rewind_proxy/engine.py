@@ -80,7 +80,7 @@ class Engine:
         """What happens to a request that was read already."""
         match reading.endpoint.cls:
             case "model":
-                return self._model(reading, step, mode)
+                return self._model(reading, step, self._forked(step.session, mode))
             case "side":
                 return self._side(reading, step, mode)
             case "socket":
@@ -89,6 +89,14 @@ class Engine:
                 if mode != "replay":
                     return self._forward(reading, step, record=False)
                 return self._unrecorded(reading, step, cls)
+
+    def _forked(self, session: Session, mode: Mode) -> Mode:
+        """The mode of a model call: before `from_step` the recorded run is followed, then it is left."""
+        session.steps += 1
+        fork = self.settings.from_step
+        if not fork or mode not in ("auto", "record"):
+            return mode
+        return "replay" if session.steps < fork else "record"
 
     def _model(self, reading: Reading, step: Step, mode: Mode) -> Decision:
         turn = step.session.next_turn() if reading.endpoint.operation == "generate" else 0

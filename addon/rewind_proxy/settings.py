@@ -57,6 +57,10 @@ class Resolved:
     file: Path | None
 
 
+_LIVE_MODES = ("auto", "record")
+"""Those that record what goes live."""
+
+
 def load(
     *,
     flags: Mapping[str, object] = _NOTHING,
@@ -102,6 +106,11 @@ def resolve(
     # A path in a file is meant from where the file stands; one typed in a shell from where it was typed.
     base = file.parent if file is not None and store_origin == "file" else cwd.absolute()
     values["store"] = base / cast("Path", values.get("store", Path(DEFAULT_STORE)))
+    if values.get("from_step") and values.get("mode", "auto") not in _LIVE_MODES:
+        raise SettingsError(
+            f"{sources['from_step']}: the calls from step {values['from_step']} on are to go live, "
+            f"which mode {values['mode']} ({sources['mode']}) does not allow: add --mode auto"
+        )
     return Resolved(Settings.model_validate(values), MappingProxyType(sources), file)
 
 

@@ -55,6 +55,7 @@ class Settings(BaseModel):
     mask_flow: bool = True
     review_threshold: float = ModelField(default=0.85, ge=0, le=1)
     fault: str = ""
+    from_step: int = ModelField(default=0, ge=0)
     cassettes: Literal[""] = ""
 
     @field_validator("store")
@@ -125,6 +126,7 @@ _DEFAULT_TEXTS = {
     "store": DEFAULT_STORE,
     "max_body": "64MiB",
     "tail_n": "0 (all)",
+    "from_step": "0 (never)",
 }
 
 FIELDS: tuple[Field, ...] = (
@@ -211,6 +213,11 @@ FIELDS: tuple[Field, ...] = (
         "fault",
         values.checked_text(faults.parse),
         "Faults to make on purpose, as turn=3:429; turn=2:cut-after=5; turn=1:stall=10.",
+    ),
+    Field(
+        "from_step",
+        values.count(),
+        "Replay the model calls before the Nth of a session, then go live from there; 0 is never.",
     ),
     Field(
         "cassettes",

@@ -85,6 +85,17 @@ def run(
     )
 
 
+def test_a_run_forks_at_a_step(place: Place) -> None:
+    """`--from-step 2`: the first call is replayed, the second asks the provider again and is kept beside."""
+    argv = client(place, new_prompt(), new_prompt())
+    with FakeProvider() as provider:
+        run(place, provider, argv, "auto")
+        heard = len(provider.requests)
+        forked = run(place, provider, argv, "auto", "--from-step", "2")
+        assert len(provider.requests) == heard + 1
+    assert [forked.report[name] for name in ("exact", "recorded", "refused")] == [1, 1, 0]
+
+
 def test_record_then_replay_without_the_provider(place: Place) -> None:
     """The second run prints what the first printed; the report has the counts."""
     argv = client(place, new_prompt(), new_prompt())

@@ -99,8 +99,8 @@ class Rewind:
         """Open the store. Synchronous, as live reload needs (MITMPROXY.md)."""
         self._guard = Guard.attached()
         self._open()
-        # What is loaded by now stays, and the histories that are kept are many objects without cycles: looking
-        # through all of them for garbage took a quarter of a first request's time (scripts/bench).
+        # What is loaded by now stays, and histories are many objects without cycles: looking through them all
+        # for garbage took a quarter of a first request's time (scripts/bench).
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GARBAGE)
