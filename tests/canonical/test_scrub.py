@@ -186,7 +186,10 @@ def test_noise_of_tool_results(text: str, seen: str) -> None:
 def test_a_task_below_temp_is_a_task(task: str) -> None:
     """The id of a background task is one id, whether it looks random or not, wherever it is named."""
     text = f"Running in background with ID: {task}. See /tmp/claude-0/x/tasks/{task}.output"
-    assert scrubbed(text, "tool_result") == "Running in background with ID: ⟨task:1⟩. See ⟨tmp⟩/claude-0/x/tasks/⟨task:1⟩.output"
+    assert (
+        scrubbed(text, "tool_result")
+        == "Running in background with ID: ⟨task:1⟩. See ⟨tmp⟩/claude-0/x/tasks/⟨task:1⟩.output"
+    )
 
 
 def test_equal_times_in_a_tool_result_mean_nothing() -> None:

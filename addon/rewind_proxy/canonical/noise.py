@@ -27,14 +27,17 @@ class NoiseRule:
 
 
 def _rule(rule: str, kind: str, words: tuple[str, ...], pattern: str, *, numbered: bool = True) -> NoiseRule:
-    return NoiseRule(rule, kind, words, re.compile(pattern, re.ASCII), numbered, random)
+    return NoiseRule(rule, kind, words, re.compile(pattern, re.ASCII), numbered)
 
 
 _IS = r"[\"'\\]{0,4}+[ \t]{0,4}+[:=>][ \t]{0,4}+[\"'\\]{0,4}+"
 _AGENT = r"(a(?=[a-f]*[0-9])[0-9a-f]{7,32})(?![A-Za-z0-9_])"
 _TASK = r"(b[a-z0-9]{8})(?![A-Za-z0-9_])"
-# A letter after a digit, or a digit and more consonants in a row than words have: not `banana123`.
-_LOOKS_RANDOM = r"(?=[a-z]*[0-9]+[a-z]|(?=[a-z]*[0-9])[a-z0-9]*?[bcdfghjklmnpqrstvwxz]{4})"
+# A letter after a digit, or more consonants in a row than words have: not `blueberry`, not `banana123`.
+_CONSONANT = "[bcdfghjklmnpqrstvwxz]"
+_LOOKS_RANDOM = (
+    rf"(?=[a-z]*[0-9]+[a-z]|[a-z0-9]*?{_CONSONANT}{{5}}|(?=[a-z]*[0-9])[a-z0-9]*?{_CONSONANT}{{4}})"
+)
 
 # CLIENTS.md: what Codex, Claude Code, Gemini CLI and Qwen Code write into tool results.
 NOISE_IN_TOOL_RESULTS = (
@@ -70,7 +73,6 @@ NOISE_IN_TOOL_RESULTS = (
         "task",
         ("task", "shell", "agent"),
         rf"(?i:task|shell|agent)[_ -]?[Ii][Dd]{_IS}(?=[a-z]*[0-9]){_TASK}",
-        random=True,
     ),
     _rule("RS203", "task", ("background",), rf"background(?:ed)?(?: by user)? with ID: {_TASK}"),
     _rule("RS203", "task", ("id: b", "task: b"), rf"(?<!\w)(?:ID|task): {_LOOKS_RANDOM}{_TASK}"),
