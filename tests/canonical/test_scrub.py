@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from scrubbing import scrubbed
 
-from rewind_proxy.canonical.model import MatchSettings, ScrubRule
-from rewind_proxy.canonical.pointer import ROOT
-from rewind_proxy.canonical.roots import discover, find_roots
-from rewind_proxy.canonical.scrub import Numbering, Place, Scrubber
+from rewind_proxy.canonical.model import ScrubRule
 
 U1 = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 U2 = "3f2504e0-4f89-41d3-9a0c-0305e82c3302"
-
-
-def scrubbed(text: str, place: Place = "user", member: str = "text", **settings: object) -> str:
-    """The text with its placeholders, as the normalised fingerprint sees it."""
-    match = MatchSettings.model_validate(settings)
-    roots = find_roots([discover(text)], match.roots) if match.paths != "off" else ()
-    return Numbering().render(Scrubber(match).leaf(text, member, place, roots), ROOT)
 
 
 @pytest.mark.parametrize(

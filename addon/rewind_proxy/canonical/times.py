@@ -52,7 +52,7 @@ _NUMERIC = re.compile(
     re.ASCII,
 )
 # Only after seconds: what stands after the time in `ls -l` is a file's name.
-_YEAR_LATER = rf"(?=[0-9]{{1,2}}:[0-9]{{2}}:){CLOCK}{ZONE} (?:19|20)[0-9]{{2}}(?![\w:.-]){ZONE}"
+_YEAR_LATER = rf"(?=[0-9]{{1,2}}:[0-9]{{2}}:){CLOCK}{ZONE} (?:19|20)[0-9]{{2}}(?![\w:-])(?!\.[\w]){ZONE}"
 # RFC 5322 and HTTP dates (RFC 9110 §5.6.7, RFC 850), the common log format, and as people write
 _DAY_FIRST = re.compile(
     rf"{ORDINAL}(?:\.? |\.|[/-])(?:of )?{MONTH}(?:"
@@ -75,7 +75,7 @@ _MONTH_FIRST = re.compile(
 )
 _DAY_OF_MONTH_BEFORE = re.compile(r"[0-9]{1,2}(?:st|nd|rd|th)?(?:\.? |\.|[/-])(?:of )?\Z")
 _WORD_BEFORE = re.compile(_FREE, re.ASCII)
-_WEEKDAY_BEFORE = re.compile(rf"(?<![A-Za-z0-9_]){DAY}[,.]?{SPACE}\Z")
+_WEEKDAY_BEFORE = re.compile(rf"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=[0-9;\[]m)){DAY}[,.]?{SPACE}\Z")
 _WEEKDAY_AFTER = re.compile(rf" \({DAY}\)")
 # klog (Kubernetes): `I1130 09:00:01.123456`
 _KLOG = re.compile(
