@@ -19,9 +19,10 @@ _SECONDS = rf"(?:seconds?|secs?|s)(?:{_AND}{_NUMBER} ?{_SMALL}| \([0-9]+:[0-9]{{
 _MINUTES = rf"(?:minutes?|mins?|m)(?:{_AND}{_NUMBER} ?{_SECONDS})?"
 _HOURS = rf"(?:hours?|hrs?|h)(?:{_AND}{_NUMBER} ?(?:{_MINUTES}|{_SECONDS}))?"
 _DAYS = rf"(?:days?|d){_AND}{_NUMBER} ?{_HOURS}"
-# Led by the digit, which is quicker to search for. `µ` and `μ` are two characters.
+# Led by the digit, which is quicker to search for; the number of a terminal's colour (`\x1b[32m`) is none.
+# `µ` and `μ` are two characters.
 _SPELLED = re.compile(
-    r"[0-9](?:(?<![\w.,/-].)|(?<=[0-9;\[]m.)|(?<=\\[nrt].))[0-9]*+(?:,[0-9]{3})*+(?:\.[0-9]++)?+(?:[eE]-?[0-9]{1,3})?+"
+    r"[0-9](?:(?<![\w.,/-].)(?<![\x1bb]\[.)(?<![0-9];.)|(?<=[0-9;\[]m.)|(?<=\\[nrt].))[0-9]*+(?:,[0-9]{3})*+(?:\.[0-9]++)?+(?:[eE]-?[0-9]{1,3})?+"
     r"(?:"
     rf" ?(?:{_SMALL}|{_DAYS}|{_HOURS}|{_MINUTES}|{_SECONDS})"
     r"(?![\w-])(?!/(?!(?:op|it|iter|step|loop)\b))"
@@ -59,7 +60,7 @@ _NAMED = {
         "time": "time(?:[ _-](?:total|taken)|"
         + "|".join(
             f"(?<={before}[ _-]time)"
-            for before in "wall clock total execution response process build run".split()
+            for before in r"wall clock clock\) total execution response process build run".split()
         )
         + ")",
     }.items()
