@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from scrubbing import scrubbed
+
+from canonical.scrubbing import scrubbed
 
 DATES = (
     "2026-11-30",

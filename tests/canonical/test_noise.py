@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scrubbing import scrubbed
+
+from canonical.scrubbing import scrubbed
 
 DURATIONS = [
     ("took 3s", "took @"),
@@ -81,6 +82,7 @@ def test_durations(text: str, seen: str) -> None:
         "5 sons",
         "the 1-2 s range",
         "duration: short",
+        "## Duration\n\n3 files",
         "due in 3 days",
         "John 3:16 and ratio 16:9",
         "mistook 5, overtook 7",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from scrubbing import scrubbed
 
+from canonical.scrubbing import scrubbed
 from rewind_proxy.canonical.model import ScrubRule
 
 U1 = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"

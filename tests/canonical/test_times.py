@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scrubbing import scrubbed
+
+from canonical.scrubbing import scrubbed
 
 # One instant of each form, and another one of it.
 FORMS = {

@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scrubbing import scrubbed
+
+from canonical.scrubbing import scrubbed
 
 U1 = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 AROUND = (

@@ -35,18 +35,20 @@ _SPELLED = re.compile(
 # One letter after a number: it may be meters, a decade, a setting.
 _BARE = re.compile(r"[0-9,]+(?P<point>\.[0-9]+)?(?:[eE]-?[0-9]+)?(?: ?(?P<unit>[dhms])| us)\Z")
 _DECADE = re.compile(r"(?:1[5-9]|20)?[0-9]0s")
-_WORD_BEFORE = re.compile(
-    r"(?:(?:(?:\b|_)(?:in|took|taken|after|elapsed|duration|time|latency|real|user|sys|waited|slept|ran|running"
-    r"|runtime|uptime|average|avg|mean|median|pass(?:ed)?|fail(?:ed)?|done|finished|completed|built|ready)\b|[✓✔✗✕])"
-    r"[\"'`:]{0,3}[ \t]{0,4}[:=~≈<]?[ \t]{0,4}[\"'`(\[~]?)\Z",
-    re.IGNORECASE,
+_WORDS_BEFORE = frozenset(
+    (
+        "in took taken after elapsed duration time latency real user sys waited slept ran running runtime "
+        "uptime average avg mean median pass passed fail failed done finished completed built ready ✓ ✔ ✗ ✕"
+    ).split()
 )
+_MARKS = " \t\"'`([:=~≈<"
 _WORD_AFTER = re.compile(r" (?:ago|elapsed|later)\b")
 _THING_AFTER = re.compile(r" ?[A-Za-z]")
 _LINE_ENDS = re.compile(r"[ \t]{0,4}(?:\n|\Z)")
 
 _VALUE = (
-    r"[A-Za-z_]{0,24}+[\"'\\]{0,4}+\s{0,8}+(?:\([^()\n0-9]{1,40}\))?+\s{0,8}+[:=]?+\s{0,8}+[\"'\\]{0,4}+"
+    r"[A-Za-z_]{0,24}+[\"'\\]{0,4}+[ \t]{0,8}+(?:\([^()\n0-9]{1,40}\))?+"
+    r"[ \t]{0,8}+[:=]?+[ \t]{0,8}+[\"'\\]{0,4}+"
     r"(?P<value>[0-9]++(?::[0-9]{2}){0,2}+(?:\.[0-9]++)?+(?:[eE]-?[0-9]{1,3})?+)"
 )
 # What a number is called that needs no unit, by a word of it.
@@ -100,7 +102,7 @@ def _told(text: str, start: int, end: int) -> bool:
     if _WORD_AFTER.match(text, end):
         return True
     line = text[max(0, start - _NEAR) : start]
-    if _WORD_BEFORE.search(line):
+    if _last_word(line) in _WORDS_BEFORE:
         if not line.endswith("in ") or not _THING_AFTER.match(text, end):
             return True
         return text[end - 1] == "s" and not _DECADE.match(text, start)  # in 90s music, in 5m water
@@ -110,3 +112,8 @@ def _told(text: str, start: int, end: int) -> bool:
         return text[end : end + 1] in (")", "]")
     # a column of a table, as the age in `kubectl get pods`
     return line[-1:] == " " and line[-2:-1].isdigit() and _LINE_ENDS.match(text, end) is not None
+
+
+def _last_word(line: str) -> str:
+    words = line.rstrip(_MARKS)
+    return "" if words[-1:].isspace() else words.replace("_", " ").split(" ")[-1].lstrip(_MARKS).lower()
