@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rewind_proxy.canonical.model import MatchSettings, ScrubRule
-from rewind_proxy.canonical.pointer import ROOT
-from rewind_proxy.canonical.roots import discover, find_roots
-from rewind_proxy.canonical.scrub import Numbering, Place, Scrubber
+from canonical.scrubbing import scrubbed
+from rewind_proxy.canonical.model import ScrubRule
 
 U1 = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 U2 = "3f2504e0-4f89-41d3-9a0c-0305e82c3302"
-
-
-def scrubbed(text: str, place: Place = "user", member: str = "text", **settings: object) -> str:
-    """The text with its placeholders, as the normalised fingerprint sees it."""
-    match = MatchSettings.model_validate(settings)
-    roots = find_roots([discover(text)], match.roots) if match.paths != "off" else ()
-    return Numbering().render(Scrubber(match).leaf(text, member, place, roots), ROOT)
 
 
 @pytest.mark.parametrize(
@@ -166,8 +157,8 @@ def test_roots_setting() -> None:
 @pytest.mark.parametrize(
     ("text", "seen"),
     [
-        ("done in 412 ms", "done in ⟨duration⟩ ms"),
-        ("Wall time: 0.0000 seconds", "Wall time: ⟨duration⟩ seconds"),
+        ("done in 412 ms", "done in ⟨duration⟩"),
+        ("Wall time: 0.0000 seconds", "Wall time: ⟨duration⟩"),
         ("duration_ms: 397", "duration_ms: ⟨duration⟩"),
         ("Process Group PGID: 8786", "Process Group PGID: ⟨process⟩"),
         ("Chunk ID: 8e0fbe", "Chunk ID: ⟨chunk:1⟩"),
@@ -185,8 +176,11 @@ def test_noise_of_tool_results(text: str, seen: str) -> None:
 @pytest.mark.parametrize("task", ["bkzbuy480", "bkzbuyxyz"])
 def test_a_task_below_temp_is_a_task(task: str) -> None:
     """The id of a background task is one id, whether it looks random or not, wherever it is named."""
-    text = f"with ID: {task}. See /tmp/claude-0/x/tasks/{task}.output"
-    assert scrubbed(text, "tool_result") == "with ID: ⟨task:1⟩. See ⟨tmp⟩/claude-0/x/tasks/⟨task:1⟩.output"
+    text = f"Running in background with ID: {task}. See /tmp/claude-0/x/tasks/{task}.output"
+    assert (
+        scrubbed(text, "tool_result")
+        == "Running in background with ID: ⟨task:1⟩. See ⟨tmp⟩/claude-0/x/tasks/⟨task:1⟩.output"
+    )
 
 
 def test_equal_times_in_a_tool_result_mean_nothing() -> None:

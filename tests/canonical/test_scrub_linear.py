@@ -15,7 +15,11 @@ HOSTILE = (
     "=/home/a /home/a\t/root / \\ - a1b2 -1234-1234- 2026-11-30\t2026-11- 12:30: Mon\tNov\t "
     "January\t1 today\t "
     "date:\t /.claude /a/.claude <cwd>/a cwd:/a working\tdirectory\t /tmp/ \t/tmp/run-8f3a/ =/tmp/a1b2c3 "
-    "C:\\Users\\a\\ 12\t 1.1.1 duration\t PID\t agentId:\ta Chunk\tID:\t tasks/ ⟨ -home-a-app ( 1 1T1 ```\n"
+    "C:\\Users\\a\\ 12\t 1.1.1 duration\t PID\t agentId:\ta Chunk\tID:\t tasks/ ⟨ -home-a-app ( 1 1T1 ```\n "
+    "1,111, 1m\t2h\t in\t5s\t took\t1:00:00 duration( duration\t(a Current\tdate:\t** Current\ttime\t(a)\t1: "
+    'today\'s\t( date>" "created_at":1 "ts":1 2026\tdate ID:\tb1c2d3 task_id:b process\t1\t pids:\t1, '
+    "tool-results/a1 20261130_ 2026-11-30T09 11/30/ Nov\t30\t09: 30\tNov\t 09:00\tMon\tNov\t I1130\t09:00: "
+    "09:00:01.123456 -rw-r--r--\t1\tu\tu\t1\t -1234-1234-abcd- 2026年 bbbb1b"
 ).split(" ")
 SIZE = 100_000
 

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rewind_proxy.canonical.durations import duration_spans
 from rewind_proxy.canonical.spans import Span
+from rewind_proxy.canonical.text import folded, places
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,58 +20,79 @@ class NoiseRule:
 
     rule: str
     kind: str
+    words: tuple[str, ...]
+    """What every match starts with, in any case."""
     pattern: re.Pattern[str]
-    numbered: bool
-    words: tuple[str, ...] = ()
-    """One of these stands in every match."""
-    folded: tuple[str, ...] = ()
-    """The same, in any case of letters."""
+    numbered: bool = True
 
+
+def _rule(rule: str, kind: str, words: tuple[str, ...], pattern: str, *, numbered: bool = True) -> NoiseRule:
+    return NoiseRule(rule, kind, words, re.compile(pattern, re.ASCII), numbered)
+
+
+_IS = r"[\"'\\]{0,4}+[ \t]{0,4}+[:=>][ \t]{0,4}+[\"'\\]{0,4}+"
+_AGENT = r"(a(?=[a-f]*[0-9])[0-9a-f]{7,32})(?![A-Za-z0-9_])"
+_TASK = r"(b[a-z0-9]{8})(?![A-Za-z0-9_])"
+# A letter after a digit, or more consonants in a row than words have: not `blueberry`, not `banana123`.
+_CONSONANT = "[bcdfghjklmnpqrstvwxz]"
+_LOOKS_RANDOM = (
+    rf"(?=[a-z]*[0-9]+[a-z]|[a-z0-9]*?{_CONSONANT}{{5}}|(?=[a-z]*[0-9])[a-z0-9]*?{_CONSONANT}{{4}})"
+)
 
 # CLIENTS.md: what Codex, Claude Code, Gemini CLI and Qwen Code write into tool results.
 NOISE_IN_TOOL_RESULTS = (
-    NoiseRule(
-        "RS201",
-        "duration",
-        re.compile(
-            r"(\d(?<![\w.,/-]\d)\d*(?:\.\d+)?) ?"  # led by the digit, which is quicker to search for
-            r"(?:ms|milliseconds?|µs|us|ns|s|secs?|seconds?|mins?|minutes?)(?![\w/-])"
-        ),
-        False,
-    ),
-    NoiseRule(
-        "RS201",
-        "duration",
-        re.compile(r"(?i:duration|elapsed|wall[ _]time)\w*\"?\s*[:=]?\s*(\d+(?:\.\d+)?)"),
-        False,
-        folded=("duration", "elapsed", "wall"),
-    ),
-    NoiseRule(
+    _rule(
         "RS202",
         "process",
-        re.compile(
-            r"[Pp](?:(?<!\w.)(?:id|(?<=P)ID|rocess (?:[Gg]roup )?(?:[Ii][Dd])?)|(?<=P)GID)\"?[:= ]\s*(\d+)\b"
-        ),
-        False,
-        ("pid", "Pid", "PID", "PGID", "rocess "),
+        ("pid", "ppid", "pgid", "process id", "process_id", "process group"),
+        r"(?<![A-Za-z0-9])(?i:p?pid|pgid|process[ _]id|process group (?:id|pgid))"
+        r"[\"'\\]{0,4}+[:= ]\s{0,8}+([0-9]+)\b",
+        numbered=False,
     ),
-    NoiseRule("RS203", "chunk", re.compile(r"Chunk ID: ([0-9a-f]{4,})\b"), True, ("Chunk ID: ",)),
-    NoiseRule("RS203", "agent", re.compile(r"agent_?[iI]d\"?[:=]\s*\"?(a[0-9a-f]{8,})\b"), True, ("agent",)),
-    NoiseRule("RS203", "task", re.compile(r"\bID: (b[a-z0-9]{8})\b"), True, ("ID: b",)),
-    NoiseRule("RS203", "task", re.compile(r"/tasks/(b[a-z0-9]{8})\.output\b"), True, ("/tasks/b",)),
-    NoiseRule(
-        "RS203", "result", re.compile(r"/tool-results/([A-Za-z0-9_-]{6,})\.\w+"), True, ("/tool-results/",)
+    _rule(
+        "RS202",
+        "process",
+        ("pids",),
+        r"(?<![A-Za-z0-9])(?i:pids):? ([0-9]+(?:, ?[0-9]+)*+)\b",
+        numbered=False,
+    ),
+    _rule(
+        "RS202",
+        "process",
+        ("process ",),
+        r"(?i:process) ([0-9]+) "
+        r"(?=\([\w.-]+\)|(?:exited|ended|died|finished|terminated|killed|stopped|started|is)\b)",
+        numbered=False,
+    ),
+    _rule("RS203", "session", ("running with session id ",), r"running with session ID ([0-9]+)\b"),
+    _rule("RS203", "chunk", ("chunk id: ",), r"Chunk ID: ([0-9a-f]{4,})\b"),
+    _rule("RS203", "agent", ("agent", "task"), rf"(?i:agent|task)[_ -]?[Ii][Dd]{_IS}{_AGENT}"),
+    _rule("RS203", "agent", ("tasks",), rf"(?<=[\\/])tasks[\\/]{{1,2}}{_AGENT}\.output\b"),
+    _rule(
+        "RS203",
+        "task",
+        ("task", "shell", "agent"),
+        rf"(?i:task|shell|agent)[_ -]?[Ii][Dd]{_IS}(?=[a-z]*[0-9]){_TASK}",
+    ),
+    _rule("RS203", "task", ("background",), rf"background(?:ed)?(?: by user)? with ID: {_TASK}"),
+    _rule("RS203", "task", ("id: b", "task: b"), rf"(?<!\w)(?:ID|task): {_LOOKS_RANDOM}{_TASK}"),
+    _rule("RS203", "task", ("tasks",), rf"(?<=[\\/])tasks[\\/]{{1,2}}{_TASK}\.output\b"),
+    _rule(
+        "RS203",
+        "result",
+        ("tool-results",),
+        r"(?<=[\\/])tool-results[\\/]{1,2}((?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{6,})\.\w+",
     ),
 )
 
 
 def noise_spans(text: str) -> Iterator[Span]:
     """What is noise in the text of a tool result."""
-    folded = text.lower() if text.isascii() else None
+    for start, end in duration_spans(text):
+        yield Span(start, end, "RS201", "duration", text[start:end], numbered=False)
+    lower = folded(text)
     for noise in NOISE_IN_TOOL_RESULTS:
-        if noise.words and not any(word in text for word in noise.words):
-            continue
-        if noise.folded and folded and not any(word in folded for word in noise.folded):
-            continue  # beyond ASCII `re` knows more letters that are alike than `lower` does
-        for match in noise.pattern.finditer(text):
-            yield Span(*match.span(1), noise.rule, noise.kind, match.group(1), noise.numbered)
+        for word in noise.words:
+            for at in places(lower, word):
+                if match := noise.pattern.match(text, at):
+                    yield Span(*match.span(1), noise.rule, noise.kind, match[1], noise.numbered)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 # A run that starts after a non-blank: indentation and blank lines are out of its reach, and so it is linear.
 # It is led by a blank that is a tab or has another after it, which is quicker to search for.
@@ -44,6 +45,20 @@ def normalise_text(text: str) -> str:
 def whole_characters(text: str) -> str:
     """`text` with each half of a character (a lone surrogate, from a cut emoji) as `?`: valid UTF-8."""
     return text.encode("utf-8", "replace").decode()
+
+
+def folded(text: str) -> str:
+    """`text` in lower case, each character in its place: `İ`, which becomes two, leaves the text as it is."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else text
+
+
+def places(text: str, word: str) -> Iterator[int]:
+    """Where `word` starts in `text`."""
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + 1)
 
 
 def _tidy(text: str) -> str:

@@ -1,134 +1,150 @@
-"""Every common form of a time, and dates beside a cue (DESIGN §5; CASES 16 and 18)."""
+"""Every common form of a date with a time (DESIGN §5; CASES 16 and 18), and which day is before which."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import TypeAlias
 
+from rewind_proxy.canonical.date_forms import AFTER, CLOCK, DAY, EPOCH, MONTH, MONTHS, ORDINAL, SPACE, ZONE
+from rewind_proxy.canonical.dates import date_spans
 from rewind_proxy.canonical.spans import Span
+from rewind_proxy.canonical.text import places
 
-_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_LONG_DAY = r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)"
-_LONG_MONTH = (
-    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
-    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?"
+# What may stand right before a token, after its first character was taken: no word, sign or point; but the
+# end of an escape (`\n` in JSON, a colour of a terminal, `%3D` in a URL), or the mark of a line in a diff.
+_FREE = r"(?:(?<![\w.+-].)|(?<=\\[nrt].)|(?<=[0-9;\[]m.)|(?<=%[2-7][0-9A-Fa-f].)|(?<=\n[+-].))"
+_HOUR, _SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
+_MONTH_NUMBER, _DAY_NUMBER = "(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])"
+_AT = rf"(?:,?{SPACE}(?:at |@ |- )?)"
+_COLON = "(?::|%3[Aa])"
+_IN_NAME = r"[0-9]{2}[-.][0-9]{2}[-.][0-9]{2}(?:[-.][0-9]{1,9}Z?)?+(?![0-9])"  # as in names of files
+
+# Each starts with a digit that was taken already.
+_NUMERIC = re.compile(
+    r"[0-9](?:"
+    # ISO 8601 and RFC 3339, whatever word stands before it: also in names and URLs, also in its basic form
+    r"(?<![0-9].)(?:"
+    rf"[0-9]{{3}}-{_MONTH_NUMBER}-{_DAY_NUMBER}(?:"
+    rf"[Tt_]{CLOCK}{ZONE}"
+    rf"|[Tt_-]{_IN_NAME}Z?"
+    r"|[Tt_][0-9]{2}-[0-9]{2}(?![0-9-])"
+    rf"|[Tt]{_HOUR}%3[Aa]{_SIXTY}(?:%3[Aa]{_SIXTY}(?:\.[0-9]{{1,9}})?+)?+"
+    r"(?:Z|(?:%2[Bb]|-)[0-9]{2}%3[Aa][0-9]{2})?+"
+    rf"|(?:[Tt]{_HOUR}{_SIXTY}(?:{_SIXTY}(?:\.[0-9]{{1,9}})?)?[Zz]?|_{_HOUR}{_SIXTY}{_SIXTY})"
+    r")(?![0-9])"
+    rf"|(?<=[12])[09][0-9]{{2}}{_MONTH_NUMBER}{_DAY_NUMBER}(?:"
+    rf"[Tt]{_HOUR}{_SIXTY}(?:{_SIXTY}(?:[.,][0-9]{{1,9}})?)?(?:[Zz]|[+-][0-9]{{4}})?"
+    rf"|[_-]{_HOUR}{_SIXTY}{_SIXTY}"
+    r")(?![0-9])"
+    ")"
+    rf"|{_FREE}(?:"
+    rf"[0-9]{{3}}-[0-9]{{2}}-[0-9]{{2}}{_AT}(?:{CLOCK}{ZONE}|{_IN_NAME}(?:{SPACE}[AaPp][Mm](?![\w]))?+)"
+    rf"|[0-9]{{3}}/[0-9]{{2}}/[0-9]{{2}}[T-]?{_AT}?{CLOCK}{ZONE}"
+    rf"|[0-9]{{3}}\.[0-9]{{2}}\.[0-9]{{2}}{_AT}{CLOCK}{ZONE}"
+    rf"|[0-9]{{3}}年[0-9]{{1,2}}月[0-9]{{1,2}}日{SPACE}?{CLOCK}{ZONE}"
+    rf"|[0-9]?/[0-9]{{1,2}}/(?:[0-9]{{4}}|[0-9]{{2}})(?![0-9])[T-]?{_AT}?{CLOCK}{ZONE}"
+    rf"|[0-9]?(?:\.[0-9]{{1,2}}\.|-[0-9]{{1,2}}-)[0-9]{{4}}{_AT}{CLOCK}{ZONE}"
+    rf"){AFTER}"
+    ")",
+    re.ASCII,
 )
-_CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:\s?[AaPp]\.?[Mm]\.?)?"
-_ZONE = r"(?:\s?(?:Z|UTC|GMT|[A-Z]{3,4}T|[+-]\d{2}:?\d{2}))?(?:\s?\((?:UTC|GMT|[A-Z]{3,4})\))?"
-_BEFORE = r"(?<![\w.+-])"
-_AFTER = r"(?![\w+-])(?!\.\d)"
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A form of a time, and what stands in each text that holds one: cheap to look for, led by a literal."""
-
-    pattern: re.Pattern[str]
-    look: re.Pattern[str] | None
-    """None: a month's name and a colon."""
-
-
-def _form(form: str, look: str | None = None) -> _Form:
-    return _Form(re.compile(_BEFORE + form + _AFTER), None if look is None else re.compile(look))
-
-
-_WITH_TIME = (
-    # ISO 8601 and RFC 3339, also with dashes in the time, as in file names
-    _form(
-        rf"\d{{4}}-\d{{2}}-\d{{2}}[T _]\d{{2}}[:-]\d{{2}}(?:[:-]\d{{2}}(?:[.,-]\d{{1,9}})?)?{_ZONE}",
-        r"-\d\d-\d\d[T _]\d\d",
-    ),
-    _form(r"\d{8}T\d{6}(?:\.\d{1,9})?Z?", r"T\d{6}"),
-    _form(rf"\d{{4}}/\d{{2}}/\d{{2}} {_CLOCK}{_ZONE}", r"/\d\d/\d\d \d"),
-    # RFC 5322 and HTTP dates (RFC 9110 §5.6.7), ctime, `date`
-    _form(rf"(?:{_DAY}, ?)?\d{{1,2}} {_MONTH} \d{{4}} {_CLOCK}{_ZONE}"),
-    _form(rf"{_DAY},? {_MONTH} {{1,2}}\d{{1,2}},? {_CLOCK}{_ZONE}(?: \d{{4}})?"),
-    _form(rf"{_DAY},? {_MONTH} {{1,2}}\d{{1,2}},? \d{{4}},? {_CLOCK}{_ZONE}"),
-    # common log format, syslog (RFC 3164), US forms
-    _form(rf"\d{{2}}/{_MONTH}/\d{{4}}:\d{{2}}:\d{{2}}:\d{{2}}(?: [+-]\d{{4}})?", r"/\d{4}:\d\d:"),
-    _form(rf"{_MONTH} {{1,2}}\d{{1,2}} \d{{2}}:\d{{2}}:\d{{2}}(?:\.\d{{1,9}})?"),
-    _form(rf"\d{{1,2}}/\d{{1,2}}/\d{{4}},? {_CLOCK}{_ZONE}", r"/\d{1,2}/\d{4}"),
-    _form(rf"(?:{_LONG_DAY}, )?{_LONG_MONTH} \d{{1,2}}, \d{{4}},?(?: at)? {_CLOCK}{_ZONE}"),
+# Only after seconds: what stands after the time in `ls -l` is a file's name.
+_YEAR_LATER = rf"(?=[0-9]{{1,2}}:[0-9]{{2}}:){CLOCK}{ZONE} (?:19|20)[0-9]{{2}}(?![\w:-])(?!\.[\w]){ZONE}"
+# RFC 5322 and HTTP dates (RFC 9110 §5.6.7, RFC 850), the common log format, and as people write
+_DAY_FIRST = re.compile(
+    rf"{ORDINAL}(?:\.? |\.|[/-])(?:of )?{MONTH}(?:"
+    rf"[/-][0-9]{{4}}:{CLOCK}{ZONE}"
+    rf"|-(?:[0-9]{{4}}|[0-9]{{2}})(?![0-9]){_AT}{CLOCK}{ZONE}"
+    rf"|,? [0-9]{{4}}{_AT}{CLOCK}{ZONE}"
+    rf"|{_AT}{_YEAR_LATER}"
+    rf"|{_AT}{CLOCK}{ZONE}"
+    rf"){AFTER}",
+    re.ASCII,
 )
-# A long name starts with its short one.
-_MONTHS = tuple("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())
-_DATE = (
-    rf"(?:{_LONG_DAY}|{_DAY}),? {_LONG_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
-    rf"|{_LONG_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
-    rf"|(?:(?:{_LONG_DAY}|{_DAY}),? )?\d{{1,2}} {_LONG_MONTH},? \d{{4}}"
-    r"|\d{4}[-/.]\d{2}[-/.]\d{2}|\d{1,2}[/.]\d{1,2}[/.]\d{4}"
-    r"|1\d{9}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?"
+# ctime, `date`, syslog (RFC 3164), `ls -l`
+_MONTH_FIRST = re.compile(
+    rf"{MONTH} {{1,2}}{ORDINAL}(?:"
+    rf",? [0-9]{{4}}{_AT}{CLOCK}{ZONE}"
+    rf"|{_AT}{_YEAR_LATER}"
+    rf"|{_AT}{CLOCK}{ZONE}"
+    rf"){AFTER}",
+    re.ASCII,
 )
-_CUED = re.compile(
-    r"(?i:\b(?:today(?:['’]s)?(?:[ _]date)?|(?:current|now)[ _-]?(?:date)?(?:[ _-]?time)?"
-    r"|date(?:[ _-]?time)?|timestamp|time)\b)"
-    r"(?i:[ \t]*(?:\([^()\n]{0,40}\))?[ \t]*(?:is|was|=|:|>|\"[ \t]*:)?[ \t]*[\"'`]?)"
-    rf"(?P<date>{_DATE}){_AFTER}"
+_DAY_OF_MONTH_BEFORE = re.compile(r"[0-9]{1,2}(?:st|nd|rd|th)?(?:\.? |\.|[/-])(?:of )?\Z")
+_WORD_BEFORE = re.compile(_FREE, re.ASCII)
+_WEEKDAY_BEFORE = re.compile(rf"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=[0-9;\[]m)){DAY}[,.]?{SPACE}\Z")
+_WEEKDAY_AFTER = re.compile(rf" \({DAY}\)")
+# klog (Kubernetes): `I1130 09:00:01.123456`
+_KLOG = re.compile(
+    rf"[IWEF](?<!\w.)({_MONTH_NUMBER}{_DAY_NUMBER} {_HOUR}:{_SIXTY}:{_SIXTY}\.[0-9]{{6}})(?![0-9])", re.ASCII
 )
-_CLOCK_LOOK = re.compile(r":(?<=\d:)\d\d")
-# Each date has these; cues are looked for only where there is one.
-_DATE_LOOK = re.compile(r"\d{4}")
-_CUES = ("today", "current", "now", "date", "time")
-_CUE_WORDS = tuple("today Today TODAY current Current CURRENT now Now date Date DATE time Time TIME".split())
-_WHOLE_DATE = re.compile(rf"\s*(?P<date>{_DATE})\s*")
-DATE_MEMBERS = frozenset(
-    (
-        "date datetime timestamp time now today current_date current_time current_datetime currentdate "
-        "currenttime created_at updated_at start_time end_time starttime endtime mtime ctime"
-    ).split()
+_KLOG_LOOK = re.compile(r":[0-9]{2}\.[0-9]{6}")
+# A file of another year in `ls -l`, which shows the year instead of the time.
+_LISTED = re.compile(
+    r"(?m:^)[-dlbcps][-rwxsStT]{9}[.+@]? +[0-9]+ \S+ \S+ +[0-9][0-9.,]*[KMGTP]? "
+    rf"({MONTH} {{1,2}}{ORDINAL} {{1,2}}[0-9]{{4}})(?= )",
+    re.ASCII,
 )
 
-
-def _cued(text: str) -> Iterator[re.Match[str]]:
-    """`_CUED.finditer(text)`, tried only where a cue stands."""
-    if not any(word in text for word in _CUE_WORDS):
-        return
-    if not text.isascii():  # lower case may be longer, and `re` knows more letters that are alike
-        yield from _CUED.finditer(text)
-        return
-    lowered = text.lower()
-    places: list[int] = []
-    for cue in _CUES:
-        at = lowered.find(cue)
-        while at >= 0:
-            places.append(at)
-            at = lowered.find(cue, at + 1)
-    end = 0
-    for at in sorted(places):
-        if at >= end and (match := _CUED.match(text, at)):
-            yield match
-            end = match.end()
+_CLOCK_LOOK = re.compile(r":(?<=[0-9]:)[0-9]{2}")
+_OTHER_LOOK = re.compile(r"[0-9](?:-[0-9]{2}[Tt _-](?:at )?[0-9]{1,2}[-.%0-9]|[0-9]{5}[Tt_-][0-9]{4})")
 
 
 def time_spans(text: str, member: str, *, numbered: bool) -> Iterator[Span]:
     """Dates with a time (RS103); a date or epoch alone beside a cue, or under such a member (RS104)."""
-    months = _CLOCK_LOOK.search(text) and any(month in text for month in _MONTHS)
-    for form in _WITH_TIME:
-        if months if form.look is None else form.look.search(text):
-            for match in form.pattern.finditer(text):
-                yield Span(match.start(), match.end(), "RS103", "time", match.group(), numbered)
-    if not _DATE_LOOK.search(text):
-        return
-    for match in _cued(text):
-        yield Span(*match.span("date"), "RS104", "date", match.group("date"), numbered)
-    if member.lower() in DATE_MEMBERS:
-        whole = _WHOLE_DATE.fullmatch(text)
-        if whole:
-            yield Span(*whole.span("date"), "RS104", "date", whole.group("date"), numbered)
+    clock = _CLOCK_LOOK.search(text) is not None
+    if clock:
+        for start, end in _worded(text):
+            yield _time(text, start, end, numbered=numbered)
+        if _KLOG_LOOK.search(text):
+            for match in _KLOG.finditer(text):
+                yield _time(text, *match.span(1), numbered=numbered)
+    if clock or (("20" in text or "19" in text) and _OTHER_LOOK.search(text)):
+        for match in _NUMERIC.finditer(text):
+            yield _time(text, *match.span(), numbered=numbered)
+    if not numbered and ("r-" in text or "rw" in text):
+        for match in _LISTED.finditer(text):
+            yield _time(text, *match.span(1), numbered=numbered)
+    yield from date_spans(text, member, numbered=numbered)
+
+
+def _time(text: str, start: int, end: int, *, numbered: bool) -> Span:
+    """The time at a place, with the name of its day before or after it."""
+    if text[start - 1 : start].isspace() and (day := _WEEKDAY_BEFORE.search(text, max(0, start - 12), start)):
+        start = day.start()
+    if text.startswith(" (", end) and (day := _WEEKDAY_AFTER.match(text, end)):
+        end = day.end()
+    return Span(start, end, "RS103", "time", text[start:end], numbered)
+
+
+def _worded(text: str) -> Iterator[tuple[int, int]]:
+    """Where times stand that name their month."""
+    for at in sorted(at for month in MONTHS for at in places(text, month)):
+        found = None
+        day = _DAY_OF_MONTH_BEFORE.search(text, max(0, at - 8), at)
+        if day and _WORD_BEFORE.match(text, day.start() + 1):
+            found = _DAY_FIRST.match(text, day.start())
+        if found is None and _WORD_BEFORE.match(text, at + 1):
+            found = _MONTH_FIRST.match(text, at)
+        if found:
+            yield found.span()
 
 
 # -- which day is before which
 
-_YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{2})[-/.](\d{2})|(\d{4})(\d{2})(\d{2})T")
-_YEAR_LAST = re.compile(r"(\d{1,2})([/.])(\d{1,2})[/.](\d{4})")
-_EPOCH = re.compile(r"1\d{9}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?")
-_MONTH_NAME = re.compile("|".join(_MONTHS))
-_DAY_OF_MONTH = re.compile(r"(?<![\d:.])\d{1,2}(?![\d:])")
-_YEAR = re.compile(r"(?<![\d:+.-])\d{4}(?!\d)")
+_YEAR_FIRST = re.compile(
+    r"([0-9]{4})[-/.年]([0-9]{1,2})[-/.月]([0-9]{1,2})|(?<![0-9])([0-9]{4})([0-9]{2})([0-9]{2})(?:[Tt_-]|\Z)"
+)
+_YEAR_LAST = re.compile(r"([0-9]{1,2})([/.-])([0-9]{1,2})[/.-]([0-9]{4}|[0-9]{2})(?![0-9])")
+_NO_YEAR = re.compile(r"([0-9]{2})([0-9]{2}) ")
+_WHOLE_EPOCH = re.compile(EPOCH)
+_MONTH_NAME = re.compile("|".join(MONTHS))
+_DAY_OF_MONTH = re.compile(r"(?<![\d:.,])\d{1,2}(?![\d:])")
+_YEAR = re.compile(r"(?<![\d:+.])(?:19|20)\d\d(?!\d)")
+_SHORT_YEAR = re.compile(r"-([0-9]{2}) ")
 _FIRST_DAY = date(1970, 1, 1)
 _DATED = frozenset({"RS103", "RS104"})
 
@@ -147,30 +163,36 @@ def in_days(spans: Sequence[Span]) -> list[Span]:
     if not any(dated):
         return [*spans]
     days = {span.value: _day(span.value) for span, is_date in zip(spans, dated, strict=True) if is_date}
-    order = {day: place for place, day in enumerate(sorted(set(days.values())), start=1)}
+    order = {day: place for place, day in enumerate(sorted(set(filter(None, days.values()))), start=1)}
     if len(order) < 2:
         return [*spans]
     return [
-        replace(span, kind=f"{span.kind} day {order[days[span.value]]}") if is_date else span
+        replace(span, kind=f"{span.kind} day {order[day]}") if is_date and (day := days[span.value]) else span
         for span, is_date in zip(spans, dated, strict=True)
     ]
 
 
-def _day(value: str) -> _Day:
-    """Year, month and day as written, in any of the forms above; the year is 0 where none is."""
-    if found := _YEAR_FIRST.match(value):
-        year, month, day = (each for each in found.groups() if each is not None)
-        return int(year), int(month), int(day)
-    if _EPOCH.fullmatch(value):
+def _day(value: str) -> _Day | None:
+    """Year, month and day as written, in any of the forms above; the year is 0 where none is.
+
+    None for a clock, which is of any day.
+    """
+    if name := _MONTH_NAME.search(value):
+        number, full = _DAY_OF_MONTH.search(value), _YEAR.search(value)
+        year = full[0] if full else short[1] if (short := _SHORT_YEAR.search(value)) else "0"
+        return int(year), MONTHS[name[0]], int(number[0]) if number else 0
+    if _WHOLE_EPOCH.fullmatch(value):
         then = _FIRST_DAY + timedelta(seconds=int(value[:10]))
         return then.year, then.month, then.day
-    if found := _YEAR_LAST.match(value):
+    if found := _YEAR_FIRST.search(value):
+        year, month, day = (each for each in found.groups() if each is not None)
+        return int(year), int(month), int(day)
+    if found := _YEAR_LAST.search(value):
         first, mark, second, last = found.groups()
-        month, day = (second, first) if mark == "." else (first, second)
+        if mark == "/" and len(last) == 2 and int(first) > 12:  # 26/11/30
+            return int(first), int(second), int(last)
+        month, day = (first, second) if mark == "/" else (second, first)
         return int(last), int(month), int(day)
-    name, number, full = _MONTH_NAME.search(value), _DAY_OF_MONTH.search(value), _YEAR.search(value)
-    return (
-        int(full[0]) if full else 0,
-        _MONTHS.index(name[0]) + 1 if name else 0,
-        int(number[0]) if number else 0,
-    )
+    if found := _NO_YEAR.match(value):
+        return 0, int(found[1]), int(found[2])
+    return None

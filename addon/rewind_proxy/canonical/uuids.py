@@ -13,6 +13,11 @@ _UUID = re.compile(
     r"(?:(?i:urn:uuid:))?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 )
 _URN = "urn:uuid:"
+_HEX = "0123456789abcdefABCDEF"
+_GROUP_BEFORE = re.compile(r"(?<![A-Za-z0-9])[0-9a-fA-F]{4,}-\Z")
+_MORE_AFTER = re.compile(r"[0-9a-fA-F]|-[0-9a-fA-F]{4,}(?![A-Za-z0-9])")
+_NEAR = 24
+"""Characters before it that are looked at."""
 
 
 def uuid_spans(text: str) -> Iterator[Span]:
@@ -24,7 +29,21 @@ def uuid_spans(text: str) -> Iterator[Span]:
             continue
         if text[max(0, start - len(_URN)) : start].lower() == _URN:
             start -= len(_URN)
-        before, after = text[start - 1 : start], text[match.end() : match.end() + 1]
-        if before.isalnum() or before == "-" or after.isalnum() or after == "-":
+        if _MORE_AFTER.match(text, match.end()) or _more_before(text[max(0, start - _NEAR) : start]):
             continue
         yield Span(start, match.end(), "RS101", "uuid", match.group().lower())
+
+
+def _more_before(before: str) -> bool:
+    """Whether a digit or a group too many stands before it, of which it is a piece only.
+
+    The end of an escape (`%2F`) or of a word (`id`, `file-`) does not.
+    """
+    rest = before.rstrip(_HEX)
+    run = before[len(rest) :]
+    if not run:
+        return _GROUP_BEFORE.search(before) is not None
+    if before[-3:-2] == "%":
+        return False
+    word = rest[-1:].isascii() and rest[-1:].isalpha() and run.isalpha()
+    return not word

@@ -1,0 +1,119 @@
+"""How long something took, in tool results (RS201). In a user's words it means something.
+
+A decade (`1960s`), a model (`iPhone 5s`) and a setting (`timeout: 30s`) are meaning there too: a bare number
+with one letter is a duration only beside a word that says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rewind_proxy.canonical.text import folded, places
+
+_NUMBER = r"[0-9]++(?:\.[0-9]++)?+"
+_SMALL = r"(?:ms|msecs?|millis|milliseconds?|[uµμ]s|[uµμ]secs?|microseconds?|ns|nanoseconds?)"
+_AND = r"(?:,? (?:and )?)?"
+# pytest adds `(0:01:02)` to what takes a minute.
+_SECONDS = rf"(?:seconds?|secs?|s)(?:{_AND}{_NUMBER} ?{_SMALL}| \([0-9]+:[0-9]{{2}}:[0-9]{{2}}\))?"
+_MINUTES = rf"(?:minutes?|mins?|m)(?:{_AND}{_NUMBER} ?{_SECONDS})?"
+_HOURS = rf"(?:hours?|hrs?|h)(?:{_AND}{_NUMBER} ?(?:{_MINUTES}|{_SECONDS}))?"
+_DAYS = rf"(?:days?|d){_AND}{_NUMBER} ?{_HOURS}"
+# Led by the digit, which is quicker to search for; the number of a terminal's colour (`\x1b[32m`) is none.
+# `µ` and `μ` are two characters.
+_SPELLED = re.compile(
+    r"[0-9](?:(?<![\w.,/-].)(?<![\x1bb]\[.)(?<![0-9];.)|(?<=[0-9;\[]m.)|(?<=\\[nrt].))[0-9]*+(?:,[0-9]{3})*+(?:\.[0-9]++)?+(?:[eE]-?[0-9]{1,3})?+"
+    r"(?:"
+    rf" ?(?:{_SMALL}|{_DAYS}|{_HOURS}|{_MINUTES}|{_SECONDS})"
+    r"(?![\w-])(?!/(?!(?:op|it|iter|step|loop)\b))"
+    r"|:[0-9]{2}(?::[0-9]{2})?+(?:\.[0-9]+)?+ (?:hours?|minutes?|mins?|h)\b"
+    r"|(?P<clock>:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?+(?![\w:.-]))"
+    r"| (?:weeks?|months?|years?|days?)(?= ago\b)"
+    r")",
+    re.ASCII,
+)
+# One letter after a number: it may be meters, a decade, a setting.
+_BARE = re.compile(r"[0-9,]+(?P<point>\.[0-9]+)?(?:[eE]-?[0-9]+)?(?: ?(?P<unit>[dhms])| us)\Z")
+_DECADE = re.compile(r"(?:1[5-9]|20)?[0-9]0s")
+_WORDS_BEFORE = frozenset(
+    (
+        "in took taken after elapsed duration time latency real user sys waited slept ran running runtime "
+        "uptime average avg mean median pass passed fail failed done finished completed built ready ✓ ✔ ✗ ✕"
+    ).split()
+)
+_MARKS = " \t\"'`([:=~≈<"
+_WORD_AFTER = re.compile(r" (?:ago|elapsed|later)\b")
+_THING_AFTER = re.compile(r" ?[A-Za-z]")
+_LINE_ENDS = re.compile(r"[ \t]{0,4}(?:\n|\Z)")
+
+_VALUE = (
+    r"[A-Za-z_]{0,24}+[\"'\\]{0,4}+[ \t]{0,8}+(?:\([^()\n0-9]{1,40}\))?+"
+    r"[ \t]{0,8}+[:=]?+[ \t]{0,8}+[\"'\\]{0,4}+"
+    r"(?P<value>[0-9]++(?::[0-9]{2}){0,2}+(?:\.[0-9]++)?+(?:[eE]-?[0-9]{1,3})?+)"
+)
+# What a number is called that needs no unit, by a word of it.
+_NAMED = {
+    word: re.compile(f"(?i:{name}){_VALUE}", re.ASCII)
+    for word, name in {
+        "duration": "duration",
+        "elapsed": "elapsed",
+        "latency": "latency",
+        "took": r"took(?<=[\"']took)(?=[\"'\\])",
+        "time": "time(?:[ _-](?:total|taken)|"
+        + "|".join(
+            f"(?<={before}[ _-]time)"
+            for before in r"wall clock clock\) total execution response process build run".split()
+        )
+        + ")",
+    }.items()
+}
+_NEAR = 24
+# `time -p`
+_POSIX = re.compile(r"(?m:^)(?:real|user|sys) ([0-9]+\.[0-9]+)(?m:$)")
+
+
+def duration_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where durations stand, with their units."""
+    for match in _SPELLED.finditer(text):
+        start, end = match.span()
+        if match["clock"]:
+            if text.endswith((" in ", " took "), 0, start):
+                yield start, end
+            continue
+        bare = _BARE.match(match[0])
+        if bare is None or (bare["unit"] == "s" and bare["point"]) or _told(text, start, end):
+            yield start, end
+    yield from _named(text)
+    if "real " in text:
+        for match in _POSIX.finditer(text):
+            yield match.span(1)
+
+
+def _named(text: str) -> Iterator[tuple[int, int]]:
+    lower = folded(text)
+    for word, pattern in _NAMED.items():
+        for at in places(lower, word):
+            if match := pattern.match(text, at):
+                yield match.span("value")
+
+
+def _told(text: str, start: int, end: int) -> bool:
+    """Whether what stands around a bare number with one letter says that it is a duration."""
+    if _WORD_AFTER.match(text, end):
+        return True
+    line = text[max(0, start - _NEAR) : start]
+    if _last_word(line) in _WORDS_BEFORE:
+        if not line.endswith("in ") or not _THING_AFTER.match(text, end):
+            return True
+        return text[end - 1] == "s" and not _DECADE.match(text, start)  # in 90s music, in 5m water
+    if text[end - 1] != "s":
+        return False
+    if line[-1:] in ("(", "["):
+        return text[end : end + 1] in (")", "]")
+    # a column of a table, as the age in `kubectl get pods`
+    return line[-1:] == " " and line[-2:-1].isdigit() and _LINE_ENDS.match(text, end) is not None
+
+
+def _last_word(line: str) -> str:
+    words = line.rstrip(_MARKS)
+    return "" if words[-1:].isspace() else words.replace("_", " ").split(" ")[-1].lstrip(_MARKS).lower()

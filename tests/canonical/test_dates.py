@@ -1,0 +1,144 @@
+"""Dates, epochs and clocks alone: noise beside a cue that says now, else meaning (CASES 16, 18)."""
+
+from __future__ import annotations
+
+import pytest
+
+from canonical.scrubbing import scrubbed
+
+DATES = (
+    "2026-11-30",
+    "2026/11/30",
+    "30.11.2026",
+    "11/30/2026",
+    "11/30/26",
+    "20261130",
+    "30-Nov-2026",
+    "November 30, 2026",
+    "Nov 30th, 2026",
+    "30 November 2026",
+    "the 30th of November 2026",
+    "Monday, November 30, 2026",
+    "Mon Nov 30 2026",
+    "2026-11-30 (Monday)",
+    "Monday, 2026-11-30",
+    "2026年11月30日",
+)
+
+
+@pytest.mark.parametrize("date", DATES)
+@pytest.mark.parametrize(
+    "cue",
+    [
+        "Today's date: @",
+        "Today is @.",
+        "**Current date:** @",
+        "**Today's date**: @",
+        "- **Date**: @",
+        "Current date:\n@",
+        "Today's date\n@",
+        "<current_date>\n  @\n</current_date>",
+        "<date>@</date>",
+        '<env date="@">',
+        "# Date: @",
+        "Current date (YYYY-MM-DD): `@`",
+        "Current date:\u00a0@",
+        "It is currently @",
+        "As of today (@)",
+        "System date - @",
+        "The date is @",
+        "It's now @.",
+        "Current date and time: @",
+        "current_date=@",
+        '{"currentDate":"@"}',
+        '{"created_at": "@"}',
+        '{\\"updated_at\\": \\"@\\"}',
+        "timestamp: @",
+        "event_timestamp=@",
+        "在 Current date: @",
+        "\\nDate: @\\n",
+    ],
+)
+def test_a_date_beside_a_cue_goes(cue: str, date: str) -> None:
+    """In Markdown, tags, keys and sentences, also over the end of a line."""
+    assert scrubbed(cue.replace("@", date)) == cue.replace("@", "⟨date:1⟩")
+
+
+@pytest.mark.parametrize("epoch", ["1764493201", "1764493201.123", "1764493201123", "1764493201123456789"])
+@pytest.mark.parametrize(
+    "cue",
+    [
+        "epoch: @",
+        "unix timestamp @",
+        "timestamp=@",
+        "now = @",
+        '{"created": @, "x": 1}',
+        '{"mtime":@}',
+        '{"ts": @}',
+        '{"time": @}',
+        '{"updatedAt": @}',
+        '{\\"created_at\\": @}',
+        "<time>@</time>",
+        "mtime: @",
+    ],
+)
+def test_an_epoch_beside_a_cue_goes(cue: str, epoch: str) -> None:
+    """Seconds to nanoseconds, under a word or a key that says what they are."""
+    assert scrubbed(cue.replace("@", epoch)) == cue.replace("@", "⟨date:1⟩")
+
+
+@pytest.mark.parametrize("clock", ["09:00", "09:00:01", "9:00 AM", "09:00:01.123 UTC"])
+@pytest.mark.parametrize(
+    "cue", ["Current time: @", "The current time is @.", "Local time: @", "<current_time>@<"]
+)
+def test_a_clock_beside_a_cue_goes(cue: str, clock: str) -> None:
+    """Only where it is said to be the time of now."""
+    assert scrubbed(cue.replace("@", clock)) == cue.replace("@", "⟨date:1⟩")
+
+
+@pytest.mark.parametrize("name", ["created", "Updated_At", "modifiedAt", "epoch", "ts", "mtime"])
+@pytest.mark.parametrize("value", ["2026-11-30", " 30 November 2026 ", "1764493201"])
+def test_a_member_that_says_date(name: str, value: str) -> None:
+    """A whole text goes under a member whose name says what it is."""
+    assert scrubbed(value, member=name) == value.replace(value.strip(), "⟨date:1⟩").rstrip()
+    assert scrubbed(value, member="born").strip() == value.strip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "due date: 2026-11-30",
+        "Due Date: **2026-11-30**",
+        "due_date: 2026-11-30",
+        "due-date: 2026-11-30",
+        '{"dueDate": "2026-11-30"}',
+        "birth date: 1990-01-01",
+        "the date of birth is 1990-01-01",
+        "release date is 2026-11-30",
+        "The release date: 2026-11-30",
+        "start date 2026-11-30",
+        "the start date is November 30, 2026",
+        "on the date 2024-01-06 it rained",
+        "up to date 2024-01-06 report",
+        "date 2024-01-06 or 2024-01-07?",
+        "name,date\n2024-01-06,5",
+        "the current 2024-08-06 model",
+        "time = 1764493201",
+        "time: 1764493201",
+        "timeout: 1764493201",
+        "until now 1764493201 rows",
+        "order 1764493201",
+        "I know 2024-01-06",
+        "concurrent: 2024-01-06",
+        "validated: 2024-01-06",
+        "they created 1764493201 rows",
+        "the train time is 09:00",
+        "current ratio: 16:09",
+        "epoch: 12",
+        "timestamp: 123",
+        "today at 5",
+    ],
+)
+def test_dates_that_mean_something_stay(text: str) -> None:
+    """A date that is not said to be of now is part of the question."""
+    assert scrubbed(text) == text
