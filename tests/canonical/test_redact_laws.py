@@ -19,7 +19,8 @@ from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.canonical.redact import MARK, Redactor
 from rewind_proxy.canonical.redact_concealed import revealed
 from rewind_proxy.canonical.redact_engine import BUILT_IN_RULES
-from rewind_proxy.canonical.redact_rules import TokenRule, holds_token
+from rewind_proxy.canonical.redact_rules import TokenRule
+from rewind_proxy.canonical.redact_tokens import holds_token
 
 KEY = fake("sk-proj-", 40)
 PIECES = [

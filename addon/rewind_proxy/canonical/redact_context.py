@@ -221,5 +221,5 @@ CONTEXT_RULES: tuple[ContextRule, ...] = (
         command_passwords,
     ),
     ContextRule("RW313", "login-file", ("login",), login_files),
-    ContextRule("RW314", "digest-response", ("auth",), digest_responses),
+    ContextRule("RW314", "digest-response", ("digest",), digest_responses),
 )

@@ -22,10 +22,10 @@ from rewind_proxy.canonical.redact_rules import (
     RUN_CLASS,
     RUN_LEAD,
     RUN_LENGTH,
-    TOKEN_RULES,
     Span,
     TokenRule,
 )
+from rewind_proxy.canonical.redact_tokens import TOKEN_RULES
 from rewind_proxy.canonical.redact_walk import Hit, json_in, redact_json
 from rewind_proxy.errors import SettingsError, StoreVersionError
 

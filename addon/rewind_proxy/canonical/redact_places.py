@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Literal
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
-from rewind_proxy.canonical.redact_rules import RUN_LENGTH, holds_token
+from rewind_proxy.canonical.redact_rules import RUN_LENGTH
+from rewind_proxy.canonical.redact_tokens import holds_token
 
 NameKind = Literal["authorization", "password", "key", "token", ""]
 """What a member's name says of its value; empty when it says nothing."""
