@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.cache import TextCache
-from rewind_proxy.canonical.redact_assign import member_value
 from rewind_proxy.canonical.redact_base64 import BASE64_RULE, Base64Rule, may_hold_base64
 from rewind_proxy.canonical.redact_concealed import Revealed, revealed
 from rewind_proxy.canonical.redact_context import CONTEXT_RULES, ContextRule
+from rewind_proxy.canonical.redact_judge import member_value
 from rewind_proxy.canonical.redact_places import NameKind
 from rewind_proxy.canonical.redact_rules import (
     MARK,

@@ -16,8 +16,8 @@ from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact_rules import RUN_LENGTH
 from rewind_proxy.canonical.redact_tokens import holds_token
 
-NameKind = Literal["authorization", "password", "key", "token", ""]
-"""What a member's name says of its value; empty when it says nothing."""
+NameKind = Literal["authorization", "password", "pass", "key", "token", "hidden", ""]
+"""What a member's name says of its value; empty when it says nothing, `hidden` when it was itself redacted."""
 
 ID_MEMBERS = frozenset(
     "id call_id tool_use_id tool_call_id item_id previous_response_id response_id previous_message_id "
@@ -37,13 +37,14 @@ FREE_MEMBERS = frozenset({"args", "arguments", "input", "response"})
 MEDIA_MEMBERS = frozenset({"data", "bytes", "file_data", "fileData", "b64_json", "blob"})
 
 _AUTHORIZATION = frozenset({"authorization", "proxyauthorization", "authorizationtoken"})
-_PASSWORDS = ("password", "passwd", "passphrase", "pwd")
+_PASSWORDS = ("password", "passwd", "passphrase", "pwd", "passwort", "kennwort")
+_SHORT_PASSWORD = re.compile(r"(?:.*[_.-])?(?:pass|pw)|.*[a-z]Pass")
 _KEYS = tuple(
     "apikey secretkey accesskey secretaccesskey privatekey accountkey authkey encryptionkey signingkey "
     "masterkey storagekey sharedkey sharedaccesskey subscriptionkey servicekey serverkey clientsecret "
     "appsecret consumersecret webhooksecret signingsecret accesstoken refreshtoken authtoken "
     "authorizationtoken bearertoken sessiontoken securitytoken apitoken idtoken privatetoken oauthtoken "
-    "servicetoken bottoken appkey functionkey functionskey sessionkey virtualkey".split()
+    "servicetoken bottoken appkey functionkey functionskey sessionkey virtualkey clientkeydata".split()
 )
 _COOKIES = frozenset({"cookie", "setcookie", "cookies"})
 _LOOSE = (
@@ -57,6 +58,7 @@ _LOOSE = (
     "jwt",
     "clientassertion",
     "jwtassertion",
+    "bearer",
 )
 _NO_SECRETS = tuple(
     f"{word}token"
@@ -83,6 +85,8 @@ def name_kind(name: str) -> NameKind:
         return "authorization"
     if flat.endswith(_PASSWORDS) or flat in _COOKIES:
         return "password"
+    if _SHORT_PASSWORD.fullmatch(name) or flat in ("pass", "pw"):
+        return "pass"
     if flat.endswith(_KEYS):
         return "key"
     if flat.endswith(_LOOSE) and not flat.endswith(_NO_SECRETS):
