@@ -137,7 +137,9 @@ _QUOTED = re.compile(rf"(?:{_IN_QUOTES}{{1,64}}+|{_SLASH}){{1,{_PIECES}}}")
 _BARE = re.compile(rf"(?:{MARK_PATTERN}|{_IN_BARE}{{1,64}}+|{_AND}|{_SLASH}){{1,{_PIECES}}}")
 _QUOTED_REST = re.compile(rf"(?:{_IN_QUOTES}++|{_SLASH})*+")
 _BARE_REST = re.compile(rf"(?:{MARK_PATTERN}|{_IN_BARE}++|{_AND}|{_SLASH})*+")
-_GROUPS = re.compile(r"[a-z]{4}(?:[ -][a-z]{4}){3}(?![a-z])|[A-Za-z0-9](?: [A-Za-z0-9]){5,63}(?![A-Za-z0-9])")
+_GROUPS = re.compile(
+    r"[a-z]{4}(?:[ -][a-z]{4}){3}(?! ?[A-Za-z0-9])|[A-Za-z0-9](?: [A-Za-z0-9]){5,63}(?! ?[A-Za-z0-9])"
+)
 _OF_AN_APP = re.compile(r"app[ _-]?\Z", re.IGNORECASE)
 
 
@@ -207,7 +209,7 @@ def end_of(rest: re.Pattern[str], text: str, at: int) -> int:
 
 
 def assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
-    """`api_key = "…"`, `AWS_SECRET_ACCESS_KEY=…`, `--token …`, `<apiKey>…`, `**API key:** …`, `| token | …`."""
+    """`api_key = "…"`, `AWS_SECRET_ACCESS_KEY=…`, `--token …`, `<apiKey>…`, `**API key:** …`."""
     return _assigned(text, lowered, _SECRETS)
 
 

@@ -36,12 +36,15 @@ from rewind_proxy.canonical.redact_service import SERVICE_WORDS, service_tokens
 # Headers ------------------------------------------------------------------------------------------------
 
 _AUTHORIZATION = re.compile(
-    rf"auth(?:orization|(?<![a-z]auth)){QUOTE}?\]?[ \t]*(?:=>|[:=])[ \t]*{QUOTE}?"
+    rf"auth(?:orization|(?<![a-z]auth)){QUOTE}?\]?[ \t]*(?:=>|[:=])[ \t]*(?P<quote>{QUOTE})?"
     rf"(?P<scheme>{SCHEME}(?:[ \t]+|:[ \t]*))?"
 )
 _BEARER = re.compile(rf"bearer(?<![a-z0-9]bearer)(?:[ \t]+|{QUOTE}?[ \t]*[:=][ \t]*|%20|\+){QUOTE}?")
 _CREDENTIALS = re.compile(rf"(?:{MARK_PATTERN}|[A-Za-z0-9._~+/=!:%-]{{1,64}}+){{1,{JUDGED // 64 + 1}}}")
 _CREDENTIALS_REST = re.compile(rf"(?:{MARK_PATTERN}|[A-Za-z0-9._~+/=!:%-]++)*+")
+
+
+_CALLS = frozenset({"(", "["})
 
 
 def _presented(text: str, lowered: str, lead: re.Pattern[str], least: int) -> Iterator[Span]:
@@ -55,16 +58,23 @@ def _presented(text: str, lowered: str, lead: re.Pattern[str], least: int) -> It
         whole = stop - start < JUDGED
         if whole:
             stop = start + len(value[0].rstrip(TRAILING))
-        if _is_presented(text[start:stop], least, found.groupdict().get("scheme", "")):
+        groups = found.groupdict()
+        if (
+            not groups.get("scheme", "")
+            and text[stop : stop + 1] in _CALLS
+            and not text.startswith(MARK, stop)
+        ):
+            continue  # an expression of a program
+        if _is_presented(text[start:stop], least, groups.get("scheme", ""), quoted=bool(groups.get("quote"))):
             position = stop if whole else end_of(_CREDENTIALS_REST, text, stop)
             yield start, position
 
 
-def _is_presented(value: str, least: int, scheme: str | None) -> bool:
+def _is_presented(value: str, least: int, scheme: str | None, *, quoted: bool) -> bool:
     if MARK in value:
         return True
     if scheme is None:
-        return looks_secret(value, quoted=True)  # it may as well be an expression of a program
+        return looks_secret(value, quoted=quoted)  # it may as well be an expression of a program
     return (
         len(value) >= least and not is_reference(value) and (has_digit_or_capital(value) or len(value) >= 32)
     )
@@ -224,7 +234,7 @@ class ContextRule:
 
 
 CONTEXT_RULES: tuple[ContextRule, ...] = (
-    ContextRule("RW302", "private-key", ("ke",), private_keys),
+    ContextRule("RW302", "private-key", ("ke", "private-lines"), private_keys),
     ContextRule("RW303", "authorization-header", ("auth",), authorization_headers),
     ContextRule("RW304", "bearer-token", ("bearer",), bearer_tokens),
     ContextRule("RW305", "url-secret", ("://",), url_secrets),

@@ -27,6 +27,7 @@ _REFERENCE = re.compile(
     | your[-_ ]?[\w -]{0,40}(?:key|token|secret|password|here|value)
     | (?:insert|replace|enter|put|paste)[-_ ](?:with[-_ ])?(?:your|the|here)\b | placeholder
     | (?:[a-z0-9]{1,12}[-_]){0,4}(?:x{4,}\Z|[*•]{3}|\.{3}|…) | x{4,}
+    | (?:[a-z_]\w{0,60}\.){1,6}\w{0,60}(?:key|token|secret)s?(?:type)?s?\Z
     | (?:null|none|true|false|undefined)\Z""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -44,8 +45,25 @@ _OUTCOME = re.compile(
 )
 
 
+# What a form calls the field, in the languages that forms are in: no password.
+_LABEL = re.compile(
+    r"pass[ -]?(?:w(?:or)?[dt]|phrase|code)|kennwort|mot de passe|contrase|senha|wachtwoord|has[lł]o|парол"
+    r"|密[码碼]|口令|パスワード|비밀번호",
+    re.IGNORECASE,
+)
+_NOT_LETTERS = re.compile(r"[\W\d_]+")
+
+
+def _is_label(value: str) -> bool:
+    """Whether a password's member holds the name of the field (`Password`, `Enter your password`)."""
+    found = _LABEL.search(value)
+    if found is None or _DIGIT.search(value):
+        return False
+    return len(value.split()) > 1 or not _NOT_LETTERS.sub("", value[: found.start()] + value[found.end() :])
+
+
 def is_reference(value: str) -> bool:
-    """Whether a value names where a credential is (`$TOKEN`, `os.environ[…]`), or stands for one (`<key>`)."""
+    """Whether it names where a credential is (`$TOKEN`, `os.environ[…]`), or stands for it (`<key>`)."""
     return _REFERENCE.match(value) is not None
 
 
@@ -61,25 +79,25 @@ def looks_secret(value: str, *, quoted: bool, named: bool = False) -> bool:
     """
     if MARK in value:
         return True
-    if len(value) < 16 or is_reference(value) or _SLUG.fullmatch(value):
-        return False
     lower, upper, digit = bool(_LOWER.search(value)), bool(_UPPER.search(value)), bool(_DIGIT.search(value))
     if digit:
-        return (lower or upper) and (quoted or named or not _CAMEL.fullmatch(value))
-    return lower and upper and (quoted or named) and len(value) >= 20
+        shaped = (lower or upper) and (quoted or named or not _CAMEL.fullmatch(value))
+    else:
+        shaped = lower and upper and (quoted or named) and len(value) >= 20
+    return shaped and len(value) >= 16 and not _SLUG.fullmatch(value) and not is_reference(value)
 
 
 def looks_password(value: str, *, quoted: bool, named: bool = False) -> bool:
     """Whether a value beside a password's name is the password itself: shorter, and any characters."""
     if MARK in value:
         return True
-    if is_reference(value):
-        return False
     if value.isalpha():
-        return (quoted or named) and (len(value) >= 12 or not value.islower())
-    if quoted or named:
-        return len(value) >= 6
-    return len(value) >= 6 and not _IDENTIFIER.fullmatch(value) and bool(_DIGIT.search(value))
+        shaped = (quoted or named) and (len(value) >= 12 or not value.islower())
+    elif quoted or named:
+        shaped = len(value) >= 6
+    else:
+        shaped = len(value) >= 6 and bool(_DIGIT.search(value)) and not _IDENTIFIER.fullmatch(value)
+    return shaped and not is_reference(value) and not _is_label(value)
 
 
 def looks_short_password(value: str, *, quoted: bool, named: bool = False) -> bool:
@@ -96,21 +114,6 @@ def looks_short_password(value: str, *, quoted: bool, named: bool = False) -> bo
 # Members ------------------------------------------------------------------------------------------------
 
 _WHOLE_HEADER = re.compile(rf"{SCHEME}(?:[ \t]+|:[ \t]*)", re.IGNORECASE)
-# What a form calls the field, in the languages that forms are in: no password.
-_LABEL = re.compile(
-    r"pass[ -]?(?:w(?:or)?[dt]|phrase|code)|kennwort|mot de passe|contrase|senha|wachtwoord|has[lł]o|парол"
-    r"|密[码碼]|口令|パスワード|비밀번호",
-    re.IGNORECASE,
-)
-_NOT_LETTERS = re.compile(r"[\W\d_]+")
-
-
-def _is_label(value: str) -> bool:
-    """Whether a password's member holds the name of the field (`Password`, `Enter your password`)."""
-    found = _LABEL.search(value)
-    if found is None or _DIGIT.search(value):
-        return False
-    return len(value.split()) > 1 or not _NOT_LETTERS.sub("", value[: found.start()] + value[found.end() :])
 
 
 def member_value(text: str, kind: NameKind) -> list[Span]:

@@ -22,9 +22,11 @@ _IN_QUOTES = rf"""(?P<quoted>(?:{_MARK}|[^\s"'`\\]){{1,{JUDGED}}})"""
 _BARE = rf"""(?P<bare>(?:{_MARK}|[^\s"'`\\<>{{}}()\[\],;|&$]){{1,{JUDGED}}})"""
 _VALUE = rf"(?:{QUOTE}{_IN_QUOTES}|{_BARE})"
 _REST = re.compile(rf"""(?:{MARK_PATTERN}|[^\s"'`\\<>])*+""")
-_NAMED = (
-    # `name: X` and `value: …` of YAML, JSON and programs; `name="X" value="…"` of markup.
-    re.compile(rf"(?:name|key){_GIVES}{QUOTE}?{_NAME}{QUOTE}?{_BREAK}{{1,40}}{QUOTE}?value{_GIVES}{_VALUE}"),
+# `name: X` before `value: …` in YAML, JSON and programs; `name="X" value="…"` in markup.
+_VALUE_OF = re.compile(rf"value{_GIVES}{_VALUE}")
+_NAME_BEFORE = re.compile(rf"(?:name|key){_GIVES}{QUOTE}?{_NAME}{QUOTE}?{_BREAK}{{1,40}}{QUOTE}?\Z")
+_BEFORE = 140
+_ELEMENTS = (
     # `<string name="X">…` of Android.
     re.compile(rf"name={QUOTE}{_NAME}{QUOTE}[^<>]{{0,80}}>{_VALUE}"),
     # `<key>X</key> <string>…` of a property list.
@@ -34,14 +36,24 @@ _NAMED = (
 
 def named_values(text: str, lowered: str) -> Iterator[Span]:
     """`- name: API_KEY` and `value: …`, `<add key="ApiKey" value="…"/>`, `<key>apiKey</key><string>…`."""
-    for pattern in _NAMED:
+    for found in _VALUE_OF.finditer(lowered):
+        first = max(0, found.start() - _BEFORE)
+        before = _NAME_BEFORE.search(lowered, first, found.start())
+        if before is not None:
+            yield from _named_value(text, before.span("name"), found)
+    for pattern in _ELEMENTS:
         for found in pattern.finditer(lowered):
-            start, stop = found.span("quoted" if found["quoted"] is not None else "bare")
-            kind = name_kind(text[slice(*found.span("name"))])
-            value = text[start:stop]
-            if kind and (MARK in value or any(member_value(value, "token" if kind != "password" else kind))):
-                rest = _REST.match(text, stop) if stop - start >= JUDGED else None
-                yield start, rest.end() if rest else stop
+            yield from _named_value(text, found.span("name"), found)
+
+
+def _named_value(text: str, name: Span, found: re.Match[str]) -> Iterator[Span]:
+    start, stop = found.span("quoted" if found["quoted"] is not None else "bare")
+    kind = name_kind(text[slice(*name)])
+    value = text[start:stop]
+    judged = kind if kind in ("", "password", "pass") else "token"
+    if judged and (MARK in value or any(member_value(value, judged))):
+        rest = _REST.match(text, stop) if stop - start >= JUDGED else None
+        yield start, rest.end() if rest else stop
 
 
 # Objects and lists --------------------------------------------------------------------------------------

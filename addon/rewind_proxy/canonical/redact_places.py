@@ -17,7 +17,7 @@ from rewind_proxy.canonical.redact_rules import RUN_LENGTH
 from rewind_proxy.canonical.redact_tokens import holds_token
 
 NameKind = Literal["authorization", "password", "pass", "key", "token", "hidden", ""]
-"""What a member's name says of its value; empty when it says nothing, `hidden` when it was itself redacted."""
+"""What a member's name says of its value; empty when it says nothing, `hidden` when it was redacted."""
 
 ID_MEMBERS = frozenset(
     "id call_id tool_use_id tool_call_id item_id previous_response_id response_id previous_message_id "
