@@ -132,7 +132,7 @@ _PIECES = JUDGED // 64 + 2
 _SLASH = r"\\{1,15}/"  # JSON may write a slash so
 _AND = r"&(?!amp;|[A-Za-z_][A-Za-z0-9_.-]{0,40}=)"  # the next parameter of a query is no part of a value
 _IN_QUOTES = r"""[^\s"'`\\]"""
-_IN_BARE = r"""[^\s"'`\\<>{}()\[\],;|&]"""
+_IN_BARE = r"""[^\s"'`\\<>{}()\[\],;|&，。；：、！？（）「」『』]"""
 _QUOTED = re.compile(rf"(?:{_IN_QUOTES}{{1,64}}+|{_SLASH}){{1,{_PIECES}}}")
 _BARE = re.compile(rf"(?:{MARK_PATTERN}|{_IN_BARE}{{1,64}}+|{_AND}|{_SLASH}){{1,{_PIECES}}}")
 _QUOTED_REST = re.compile(rf"(?:{_IN_QUOTES}++|{_SLASH})*+")
@@ -161,9 +161,9 @@ def _value(text: str, name: int, end: int, family: _Family) -> Span | None:
         return None
     before = text[max(0, name - _BEFORE) : name]
     setter = False
-    if operator["space"]:
+    if operator["space"] and not _OPTION.search(before):
         setter = _SETTER.search(before) is not None
-        if not setter and not _OPTION.search(before):
+        if not setter:
             return None
     if operator["cell"] and not _ROW.search(before):
         return None

@@ -252,6 +252,6 @@ CONTEXT_RULES: tuple[ContextRule, ...] = (
     ContextRule("RW313", "login-file", ("login",), login_files),
     ContextRule("RW314", "digest-response", ("digest",), digest_responses),
     ContextRule("RW316", "token-of-a-service", SERVICE_WORDS, service_tokens),
-    ContextRule("RW317", "named-value", ("value", "<string", "<key"), named_values),
+    ContextRule("RW317", "named-value", ("value", "<string", "<key", "kty"), named_values),
     ContextRule("RW318", "foreign-password", FOREIGN_WORDS, foreign_passwords),
 )

@@ -85,8 +85,10 @@ def kind_of_second(first: JsonValue, leaf: _Leaf) -> NameKind:
     if _BLANK.search(name) is not None:
         return ""  # a text, not a name
     kind = _kind_of(name)
-    # Two names in a list are no name and its value, but for an option.
-    return kind if kind in ("", "hidden") or name.startswith("--") else "token"
+    if kind in ("", "hidden"):
+        return kind
+    # It may be a list of names, or of options: the value is judged.
+    return "pass" if name.startswith("--") and kind in ("password", "pass") else "token"
 
 
 _BLANK = re.compile(r"\s")

@@ -11,6 +11,7 @@ import binascii
 import re
 from functools import lru_cache
 from typing import Literal
+from urllib.parse import unquote
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact_rules import RUN_LENGTH
@@ -105,10 +106,10 @@ def is_sealed(holder: JsonObject, member: str, *, free: bool) -> bool:
 
 
 _TEXTUAL = re.compile(
-    r"text/|application/(?:[\w.+-]*\+)?(?:json|xml|yaml|x-yaml|javascript|x-ndjson|toml|sql|x-sh)",
+    r"text/|image/svg\+xml|application/(?:[\w.+-]*\+)?(?:json|xml|yaml|x-yaml|javascript|x-ndjson|toml|sql|x-sh)",
     re.IGNORECASE,
 )
-_UNTOLD = frozenset({"application/octet-stream", "binary/octet-stream"})
+_BINARY = re.compile(r"(?:image|audio|video|font)/", re.IGNORECASE)
 _HEAD = 1024  # of base64, a multiple of four
 _MEDIA_TYPE = re.compile(r"[A-Za-z]+/[\w.+-]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
@@ -156,11 +157,12 @@ def is_textual(kind: str) -> bool:
 
 
 def may_be_text(kind: str, data: str) -> bool:
-    """Whether base64 of this media type, which tells nothing, holds text all the same: UTF-8 without a NUL.
+    """Whether base64 of a media type that tells nothing (`application/octet-stream`, a maker's own) holds
+    text all the same: UTF-8 without a NUL.
 
     What is redacted in such text leaves it one, so that the answer is the same afterwards.
     """
-    if kind.lower() not in _UNTOLD:
+    if _BINARY.match(kind):
         return False
     head = _plain_bytes(data[:_HEAD])
     if head is None or b"\0" in head:
@@ -177,7 +179,8 @@ def may_be_text(kind: str, data: str) -> bool:
 
 def _plain_bytes(data: str) -> bytes | None:
     try:
-        plain = "".join(data.split()).translate(_URL_ALPHABET)
+        # A data URI may write its `=` and `+` as any URL may.
+        plain = "".join((unquote(data) if "%" in data else data).split()).translate(_URL_ALPHABET)
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (binascii.Error, ValueError):
         return None
