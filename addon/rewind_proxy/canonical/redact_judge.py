@@ -37,10 +37,11 @@ _CAMEL = re.compile(r"(?:[A-Z]{0,8}[a-z]{2,}+[0-9]{0,5}|[A-Z]{2,8}+[0-9]{0,3}|[.
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_.:/]+[A-Za-z0-9]*)+")
 _LOWER, _UPPER, _DIGIT = re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]")
 _LETTER = re.compile("[A-Za-z]")
-# What tests, counts, times and versions print beside "pass": `PASS: TestLogin2`, `pass: chromium120`, `12ms`.
+_NUMBERED = re.compile("[A-Z]?[a-z]+[0-9]+")
+# What tests, counts, times and versions print beside "pass": `PASS: TestLogin2`, `12ms`.
 _OUTCOME = re.compile(
     r"(?:test|spec|suite|case)s?.* | [0-9]{4}-[0-9]{2}.* | [0-9.,]+[A-Za-z%]{1,4} | [0-9a-f]{7,}"
-    r"| [A-Z]?[a-z]+[0-9]+ | .*[/\\].*",
+    r"| .*[/\\].*",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 
@@ -108,7 +109,7 @@ def looks_short_password(value: str, *, quoted: bool, named: bool = False) -> bo
         return False
     if _OUTCOME.fullmatch(value):
         return False
-    return quoted or named or not (_SLUG.fullmatch(value) or _IDENTIFIER.fullmatch(value))
+    return quoted or named or not any(shape.fullmatch(value) for shape in (_SLUG, _IDENTIFIER, _NUMBERED))
 
 
 # Members ------------------------------------------------------------------------------------------------
