@@ -110,6 +110,47 @@ def test_text_in_base64_is_read(head: str, part: JsonObject) -> None:
     assert REDACTOR.value(filled("é nothing here")) == filled("é nothing here")
 
 
+def as_written(data: bytes) -> dict[str, str]:
+    """The ways in which clients write base64."""
+    plain = base64.b64encode(data).decode()
+    return {
+        "url alphabet": base64.urlsafe_b64encode(data).decode().rstrip("="),
+        "lines": base64.encodebytes(data).decode(),
+        "crlf": plain[:20] + "\r\n" + plain[20:],
+    }
+
+
+@pytest.mark.parametrize("form", as_written(b""))
+def test_text_in_base64_is_read_however_it_is_written(form: str) -> None:
+    """The alphabet of URLs and line breaks hide nothing, and what holds no credential stays as it was."""
+    for kind in ("text/plain", "image/svg+xml", "application/octet-stream", "application/x-env"):
+        head: JsonObject = {"type": "base64", "media_type": kind}
+        secret = as_written(f"\u00ff?>~ key={KEY}\n".encode())[form]
+        expected = base64.b64encode(f"\u00ff?>~ key={MARK}\n".encode()).decode()
+        assert REDACTOR.value({**head, "data": secret}) == {**head, "data": expected}
+        innocent: JsonObject = {**head, "data": as_written("\u00ff?>~ nothing".encode())[form]}
+        assert REDACTOR.value(innocent) is innocent
+
+
+@pytest.mark.parametrize(
+    "kind", ["image/png", "audio/wav", "video/mp4", "application/pdf", "application/zip"]
+)
+@pytest.mark.parametrize("form", as_written(b""))
+def test_binary_media_stays_byte_for_byte(kind: str, form: str) -> None:
+    """Also where a credential's characters stand among its bytes."""
+    body: JsonObject = {"media_type": kind, "data": as_written(b"\x89P\0\xff" + KEY.encode())[form]}
+    assert REDACTOR.value(body) is body
+
+
+def test_escapes_of_a_data_uri_do_not_hide_its_text() -> None:
+    """`%3D` at the end of the base64 is what any URL may write."""
+    data = base64.b64encode(f"key {KEY}".encode()).decode().replace("=", "%3D")
+    redacted = REDACTOR.value({"file_data": "data:text/plain;base64," + data})
+    assert redacted == {
+        "file_data": "data:text/plain;base64," + base64.b64encode(f"key {MARK}".encode()).decode()
+    }
+
+
 def test_base64_of_text_that_is_not_utf8_keeps_its_bytes() -> None:
     """A latin-1 file loses its credential and nothing else."""
     data = base64.b64encode(b"caf\xe9 " + KEY.encode()).decode()
@@ -181,6 +222,51 @@ def test_looser_names_need_a_value_that_looks_like_a_credential() -> None:
     value = fake("", 32)
     assert REDACTOR.value({"token": value, "secret": value}) == {"token": MARK, "secret": MARK}
     assert REDACTOR.value({"nextPageToken": value}) == {"nextPageToken": value}
+
+
+def test_a_value_is_told_by_the_name_beside_it() -> None:
+    """Environments of containers, recorded headers, JSON web keys: the name is another member or item."""
+    pairs: list[tuple[JsonValue, JsonValue]] = [
+        ({"name": "DB_PASSWORD", "value": "hunter2"}, {"name": "DB_PASSWORD", "value": MARK}),
+        ({"key": "apiKey", "value": "abc", "n": 1}, {"key": "apiKey", "value": MARK, "n": 1}),
+        ({"Name": "token", "Value": fake("", 32)}, {"Name": "token", "Value": MARK}),
+        ([["x-api-key", fake_hex("", 40)], ["a", "b"]], [["x-api-key", MARK], ["a", "b"]]),
+        (["--password", "hunter22"], ["--password", MARK]),
+        ({"kty": "oct", "k": "abcd"}, {"kty": "oct", "k": MARK}),
+    ]
+    for before, after in pairs:
+        assert REDACTOR.value({"input": before}) == {"input": after}
+        assert REDACTOR.value({"text": json.dumps([before])}) == {"text": json.dumps([after])}
+
+
+def test_values_beside_other_names_stay() -> None:
+    """Also in lists of names, which are no pairs."""
+    kept: list[JsonValue] = [
+        {"name": "PATH", "value": "/usr/bin"},
+        {"name": "API_KEY", "value": "$API_KEY"},
+        {"name": "password", "type": "password", "value": ""},
+        {"name": "nextPageToken", "value": fake("", 32)},
+        {"required": ["password", "username"], "enum": ["token", "api_key"]},
+        ["--password", "--user"],
+        ["the token of the day", fake("", 32)],
+        {"d": "M 1 2", "k": "v"},
+    ]
+    for value in kept:
+        assert REDACTOR.value({"input": value}) == {"input": value}
+
+
+def test_a_value_beside_a_redacted_name_goes() -> None:
+    """What the name said before is not known any more: stored and live must not differ by it."""
+    hides = Redactor((*BUILT_IN_RULES, "pattern:API"))
+    assert hides.value({"name": "API_KEY", "value": "abc"}) == {"name": f"{MARK}_KEY", "value": MARK}
+
+
+def test_labels_of_forms_stay() -> None:
+    """In the languages that forms are in; a password of words does not."""
+    for kept in ("Password", "Passwort:", "Enter your password", "Mot de passe oublié ?", "密码"):
+        assert REDACTOR.value({"password": kept}) == {"password": kept}
+    assert REDACTOR.value({"passphrase": "correct horse battery"}) == {"passphrase": MARK}
+    assert REDACTOR.value({"password": "password1"}) == {"password": MARK}
 
 
 def test_a_tool_schema_stays() -> None:

@@ -19,7 +19,8 @@ from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.canonical.redact import MARK, Redactor
 from rewind_proxy.canonical.redact_concealed import revealed
 from rewind_proxy.canonical.redact_engine import BUILT_IN_RULES
-from rewind_proxy.canonical.redact_rules import TokenRule, holds_token
+from rewind_proxy.canonical.redact_rules import TokenRule
+from rewind_proxy.canonical.redact_tokens import holds_token
 
 KEY = fake("sk-proj-", 40)
 PIECES = [
@@ -50,6 +51,18 @@ PIECES = [
     KEY[:9] + "\u200b" + KEY[9:],
     base64.b64encode(f"key {KEY}".encode()).decode(),
     "sshpass -p ",
+    "**API key:** `",
+    "| api_key | ",
+    "pass: ",
+    "set -x API_KEY ",
+    "name: API_KEY\nvalue: ",
+    "value: ",
+    "密码：",
+    "discord ",
+    "abcd efgh ijkl mnop",
+    "token is ",
+    "</td><td>",
+    " |",
     "mysql -p",
     "machine h login me password ",
     'Digest username="a", response="',
@@ -103,7 +116,8 @@ rule_lists = st.lists(
 )
 names = st.sampled_from(
     [
-        *("content", "text", "api_key", "password", "token", "authorization", "id", "data", "k"),
+        *("content", "text", "api_key", "password", "token", "authorization", "id", "data", "k", "pass"),
+        *("name", "key", "value", "kty", "d"),
         *(KEY, fake("ghp_", 36), fake("hf_", 34) + "-password", MARK, f"{MARK} no. 2", f"{MARK} no. 7"),
     ]
 )
@@ -112,7 +126,10 @@ values: st.SearchStrategy[JsonValue] = st.recursive(
     | st.none()
     | st.booleans()
     | st.integers(-9, 9)
-    | st.builds(lambda t: json.dumps({"api_key": t}), texts),
+    | st.builds(lambda t: json.dumps({"api_key": t}), texts)
+    | st.sampled_from(["API_KEY", "x-api-key", "--token", "password", "hunter22", "a phrase of words"])
+    | st.builds(lambda n, t: {n: "DB_PASSWORD", "value": t}, st.sampled_from(["name", "key"]), texts)
+    | st.builds(lambda n, t: [n, t], st.sampled_from(["x-api-key", "--password", "Cookie", KEY]), texts),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4),
     max_leaves=8,
 )
@@ -276,6 +293,32 @@ HOSTILE = {
     "curl options": "curl -u a",
     "machine": "machine a login b ",
     "digest": "digest a=",
+    "bold": "**api key:** ",
+    "rows": "| token | a ",
+    "row of bars": "token |",
+    "elements": "</td><td>token",
+    "setters": "set -x api_key ",
+    "sentences": "the token is ",
+    "groups": "app_password=abcd ",
+    "short passwords": "pass: a1",
+    "named": "name: api_key ",
+    "names and values": 'name="api_key" value=',
+    "values": "value: ",
+    "elements of a list": "<key>api_key</key>",
+    "discord": "discord " + "M" * 90,
+    "dots": "discord " + "MTaaaaaaaaaaaaaaaaaaaaaaa.",
+    "mailgun": "mailgun key-" + "a" * 31,
+    "entra": "q~Q~",
+    "pat": "pat.",
+    "slack hooks": "://hooks.zapier.com/hooks/catch/",
+    "putty": "ke Private-Lines: 1 " + "a" * 20,
+    "copilot": "tid=" + "a" * 20 + ";a=",
+    "google refresh": "1//0",
+    "facebook": "EAAA",
+    "crosses": "sk-proj-" + "x" * 30,
+    "foreign": "密码：",
+    "curl cookies": "curl -b a=b;",
+    "block of yaml": "token: |\n  ",
     "parameter names": "?aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     "names": json.dumps({KEY + str(number): number for number in range(2000)}),
 }

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from urllib.parse import unquote_plus
 
-from rewind_proxy.canonical.redact_assign import member_value
+from rewind_proxy.canonical.redact_judge import member_value
 from rewind_proxy.canonical.redact_places import NameKind, name_kind
 from rewind_proxy.canonical.redact_rules import MARK
 

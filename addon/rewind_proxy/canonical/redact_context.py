@@ -12,30 +12,39 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from rewind_proxy.canonical.redact_assign import (
-    JUDGED,
-    SCHEME,
-    TRAILING,
+    FOREIGN_WORDS,
     assigned_passwords,
     assigned_secrets,
     end_of,
+    foreign_passwords,
+)
+from rewind_proxy.canonical.redact_auth import CREDENTIAL_PARAMETERS
+from rewind_proxy.canonical.redact_judge import (
+    JUDGED,
+    SCHEME,
+    TRAILING,
     has_digit_or_capital,
     is_reference,
     looks_secret,
 )
-from rewind_proxy.canonical.redact_auth import CREDENTIAL_PARAMETERS
 from rewind_proxy.canonical.redact_login import command_passwords, digest_responses, login_files
+from rewind_proxy.canonical.redact_pairs import named_values
 from rewind_proxy.canonical.redact_places import name_kind
 from rewind_proxy.canonical.redact_rules import MARK, MARK_PATTERN, QUOTE, Span
+from rewind_proxy.canonical.redact_service import SERVICE_WORDS, service_tokens
 
 # Headers ------------------------------------------------------------------------------------------------
 
 _AUTHORIZATION = re.compile(
-    rf"auth(?:orization|(?<![a-z]auth)){QUOTE}?\]?[ \t]*(?:=>|[:=])[ \t]*{QUOTE}?"
+    rf"auth(?:orization|(?<![a-z]auth)){QUOTE}?\]?[ \t]*(?:=>|[:=])[ \t]*(?P<quote>{QUOTE})?"
     rf"(?P<scheme>{SCHEME}(?:[ \t]+|:[ \t]*))?"
 )
-_BEARER = re.compile(rf"bearer(?<![a-z0-9]bearer)(?:[ \t]+|:[ \t]*|%20|\+){QUOTE}?")
+_BEARER = re.compile(rf"bearer(?<![a-z0-9]bearer)(?:[ \t]+|{QUOTE}?[ \t]*[:=][ \t]*|%20|\+){QUOTE}?")
 _CREDENTIALS = re.compile(rf"(?:{MARK_PATTERN}|[A-Za-z0-9._~+/=!:%-]{{1,64}}+){{1,{JUDGED // 64 + 1}}}")
 _CREDENTIALS_REST = re.compile(rf"(?:{MARK_PATTERN}|[A-Za-z0-9._~+/=!:%-]++)*+")
+
+
+_CALLS = frozenset({"(", "["})
 
 
 def _presented(text: str, lowered: str, lead: re.Pattern[str], least: int) -> Iterator[Span]:
@@ -49,16 +58,23 @@ def _presented(text: str, lowered: str, lead: re.Pattern[str], least: int) -> It
         whole = stop - start < JUDGED
         if whole:
             stop = start + len(value[0].rstrip(TRAILING))
-        if _is_presented(text[start:stop], least, found.groupdict().get("scheme", "")):
+        groups = found.groupdict()
+        if (
+            not groups.get("scheme", "")
+            and text[stop : stop + 1] in _CALLS
+            and not text.startswith(MARK, stop)
+        ):
+            continue  # an expression of a program
+        if _is_presented(text[start:stop], least, groups.get("scheme", ""), quoted=bool(groups.get("quote"))):
             position = stop if whole else end_of(_CREDENTIALS_REST, text, stop)
             yield start, position
 
 
-def _is_presented(value: str, least: int, scheme: str | None) -> bool:
+def _is_presented(value: str, least: int, scheme: str | None, *, quoted: bool) -> bool:
     if MARK in value:
         return True
     if scheme is None:
-        return looks_secret(value, quoted=True)  # it may as well be an expression of a program
+        return looks_secret(value, quoted=quoted)  # it may as well be an expression of a program
     return (
         len(value) >= least and not is_reference(value) and (has_digit_or_capital(value) or len(value) >= 32)
     )
@@ -101,9 +117,14 @@ _URL = re.compile(
         (?P<slack>(?:{MARK_PATTERN}|[A-Za-z0-9_/-]){{16,512}})
     | (?:\w{{1,20}}\.)?discord(?:app)?\.com/api/(?:v[0-9]{{1,2}}/)?
         webhooks/[0-9]{{15,22}}/(?P<discord>(?:{MARK_PATTERN}|[\w-]){{16,200}})
+    | [\w-]{{1,64}}\.webhook\.office\.com/webhookb2/(?P<teams>(?:{MARK_PATTERN}|[\w@/-]){{32,400}})
+    | hooks\.zapier\.com/hooks/catch/(?P<zapier>(?:{MARK_PATTERN}|[\w/-]){{8,100}})
+    | hook\.(?:\w{{2,5}}\.)?make\.com/(?P<make>(?:{MARK_PATTERN}|\w){{24,100}})
+    | maker\.ifttt\.com/(?:\w{{1,20}}/){{1,6}}key/(?P<ifttt>(?:{MARK_PATTERN}|[\w-]){{16,100}})
     )""",
     re.VERBOSE,
 )
+_WEBHOOKS = frozenset({"slack", "discord", "teams", "zapier", "make", "ifttt"})
 _PARAMETER = re.compile(r"(?:amp;)?(?P<name>[A-Za-z0-9_.%~-]{1,64})=")
 _VAGUE = frozenset({"key", "token", "auth", "sig", "signature", "secret", "code"})
 _PARAMETER_VALUE = re.compile(rf"""(?:{MARK_PATTERN}|[^\s&;"'`<>\\#|)\]]){{1,{JUDGED}}}""")
@@ -115,7 +136,7 @@ def url_secrets(text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG001  # o
     for found in _URL.finditer(text):
         kind = found.lastgroup or ""
         value = found[kind]
-        if kind in ("slack", "discord") or (
+        if kind in _WEBHOOKS or (
             not is_reference(value) if kind == "password" else looks_secret(value, quoted=False)
         ):
             yield found.span(kind)
@@ -186,10 +207,18 @@ _PRIVATE_KEY = re.compile(
 )
 
 
+_PUTTY = re.compile(
+    rf"Private-Lines: [0-9]{{1,4}}{_BETWEEN}"
+    rf"(?P<lines>{_LINE}(?:{_BETWEEN}{_LINE})*+(?:{_BETWEEN}[A-Za-z0-9+/]{{1,15}}={{1,2}})?)"
+)
+
+
 def private_keys(text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG001  # one signature for all rules
-    """PEM and PGP private keys, whole or cut off."""
+    """PEM and PGP private keys, whole or cut off; the private lines of a key of PuTTY."""
     for found in _PRIVATE_KEY.finditer(text):
         yield found.span()
+    for found in _PUTTY.finditer(text):
+        yield found.span("lines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +234,13 @@ class ContextRule:
 
 
 CONTEXT_RULES: tuple[ContextRule, ...] = (
-    ContextRule("RW302", "private-key", ("ke",), private_keys),
+    ContextRule("RW302", "private-key", ("ke", "private-lines"), private_keys),
     ContextRule("RW303", "authorization-header", ("auth",), authorization_headers),
     ContextRule("RW304", "bearer-token", ("bearer",), bearer_tokens),
     ContextRule("RW305", "url-secret", ("://",), url_secrets),
     ContextRule("RW306", "url-parameter", ("?", "&"), url_parameters),
     ContextRule("RW307", "secret-assignment", ("ke", "cre"), assigned_secrets),
-    ContextRule("RW308", "password-assignment", ("pass", "pwd"), assigned_passwords),
+    ContextRule("RW308", "password-assignment", ("pass", "pw"), assigned_passwords),
     ContextRule("RW309", "cookie-header", ("cookie",), cookies),
     ContextRule("RW311", "curl-user", ("curl",), curl_passwords),
     ContextRule(
@@ -221,5 +250,8 @@ CONTEXT_RULES: tuple[ContextRule, ...] = (
         command_passwords,
     ),
     ContextRule("RW313", "login-file", ("login",), login_files),
-    ContextRule("RW314", "digest-response", ("auth",), digest_responses),
+    ContextRule("RW314", "digest-response", ("digest",), digest_responses),
+    ContextRule("RW316", "token-of-a-service", SERVICE_WORDS, service_tokens),
+    ContextRule("RW317", "named-value", ("value", "<string", "<key", "kty"), named_values),
+    ContextRule("RW318", "foreign-password", FOREIGN_WORDS, foreign_passwords),
 )

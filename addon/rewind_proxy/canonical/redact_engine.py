@@ -12,20 +12,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.cache import TextCache
-from rewind_proxy.canonical.redact_assign import member_value
 from rewind_proxy.canonical.redact_base64 import BASE64_RULE, Base64Rule, may_hold_base64
 from rewind_proxy.canonical.redact_concealed import Revealed, revealed
 from rewind_proxy.canonical.redact_context import CONTEXT_RULES, ContextRule
+from rewind_proxy.canonical.redact_judge import member_value
 from rewind_proxy.canonical.redact_places import NameKind
 from rewind_proxy.canonical.redact_rules import (
     MARK,
     RUN_CLASS,
     RUN_LEAD,
     RUN_LENGTH,
-    TOKEN_RULES,
     Span,
     TokenRule,
 )
+from rewind_proxy.canonical.redact_tokens import TOKEN_RULES
 from rewind_proxy.canonical.redact_walk import Hit, json_in, redact_json
 from rewind_proxy.errors import SettingsError, StoreVersionError
 

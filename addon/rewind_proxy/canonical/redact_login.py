@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rewind_proxy.canonical.redact_assign import is_reference
+from rewind_proxy.canonical.redact_judge import is_reference
 from rewind_proxy.canonical.redact_rules import MARK_PATTERN, QUOTE, Span
 
 _VALUE = rf"""(?P<password>(?:{MARK_PATTERN}|[^\s"'`\\;|&<>]){{1,256}})"""
@@ -17,6 +17,9 @@ _GIVEN = rf"(?:{QUOTE}{_IN_QUOTES}|{_VALUE})"
 _MAYBE_APART = rf"[ \t]{{0,4}}{_GIVEN}"
 _USER = rf"""{QUOTE}?(?![0-9]+:[0-9]+\b)[^\s:"'`\\]{{1,128}}"""
 _BEFORE = "(?<= )"
+# A file of cookies has no `=` in its name.
+_COOKIE = rf"""(?:{MARK_PATTERN}|[\w.~%-]{{1,64}}=[^\s;"'`\\]{{0,4096}})"""
+_COOKIES = rf"(?P<password>{_COOKIE}(?:;[ \t]{{0,4}}{_COOKIE}){{0,40}})"
 _COMMAND = 200
 """How far from the command's name its option may stand, on the same line."""
 
@@ -34,13 +37,14 @@ _COMMANDS = tuple(
         ("openssl", "", rf"-pass(?:in|out)?[ \t]{{1,4}}{QUOTE}?pass:{_VALUE}"),
         ("curl", r"(?:\.exe)?", rf"-[A-Za-z]{{0,5}}[uU][ \t]{{1,4}}{_USER}:{_VALUE}"),
         ("curl", r"(?:\.exe)?", rf"--proxy-user(?:[ \t]{{1,4}}|=){_USER}:{_VALUE}"),
+        ("curl", r"(?:\.exe)?", rf"(?:-b|--cookie)(?:[ \t]{{0,4}}|=){QUOTE}?{_COOKIES}"),
     )
 )
 _LINE_END = re.compile(r"[\n\r;|]|\\n|&&")
 
 
 def command_passwords(text: str, lowered: str) -> Iterator[Span]:
-    """`sshpass -p …`, `mysql -p…`, `redis-cli -a …`, `docker login -p …`, `curl -su user:…`."""
+    """`sshpass -p …`, `mysql -p…`, `redis-cli -a …`, `docker login -p …`, `curl -u user:…`, `curl -b a=…`."""
     for command, option in _COMMANDS:
         for found in command.finditer(lowered):
             start = found.end()

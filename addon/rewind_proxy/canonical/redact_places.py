@@ -11,12 +11,14 @@ import binascii
 import re
 from functools import lru_cache
 from typing import Literal
+from urllib.parse import unquote
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
-from rewind_proxy.canonical.redact_rules import RUN_LENGTH, holds_token
+from rewind_proxy.canonical.redact_rules import RUN_LENGTH
+from rewind_proxy.canonical.redact_tokens import holds_token
 
-NameKind = Literal["authorization", "password", "key", "token", ""]
-"""What a member's name says of its value; empty when it says nothing."""
+NameKind = Literal["authorization", "password", "pass", "key", "token", "hidden", ""]
+"""What a member's name says of its value; empty when it says nothing, `hidden` when it was redacted."""
 
 ID_MEMBERS = frozenset(
     "id call_id tool_use_id tool_call_id item_id previous_response_id response_id previous_message_id "
@@ -36,13 +38,14 @@ FREE_MEMBERS = frozenset({"args", "arguments", "input", "response"})
 MEDIA_MEMBERS = frozenset({"data", "bytes", "file_data", "fileData", "b64_json", "blob"})
 
 _AUTHORIZATION = frozenset({"authorization", "proxyauthorization", "authorizationtoken"})
-_PASSWORDS = ("password", "passwd", "passphrase", "pwd")
+_PASSWORDS = ("password", "passwd", "passphrase", "pwd", "passwort", "kennwort")
+_SHORT_PASSWORD = re.compile(r"(?:.*[_.-])?(?:pass|pw)|.*[a-z]Pass")
 _KEYS = tuple(
     "apikey secretkey accesskey secretaccesskey privatekey accountkey authkey encryptionkey signingkey "
     "masterkey storagekey sharedkey sharedaccesskey subscriptionkey servicekey serverkey clientsecret "
     "appsecret consumersecret webhooksecret signingsecret accesstoken refreshtoken authtoken "
     "authorizationtoken bearertoken sessiontoken securitytoken apitoken idtoken privatetoken oauthtoken "
-    "servicetoken bottoken appkey functionkey functionskey sessionkey virtualkey".split()
+    "servicetoken bottoken appkey functionkey functionskey sessionkey virtualkey clientkeydata".split()
 )
 _COOKIES = frozenset({"cookie", "setcookie", "cookies"})
 _LOOSE = (
@@ -56,6 +59,7 @@ _LOOSE = (
     "jwt",
     "clientassertion",
     "jwtassertion",
+    "bearer",
 )
 _NO_SECRETS = tuple(
     f"{word}token"
@@ -82,6 +86,8 @@ def name_kind(name: str) -> NameKind:
         return "authorization"
     if flat.endswith(_PASSWORDS) or flat in _COOKIES:
         return "password"
+    if _SHORT_PASSWORD.fullmatch(name) or flat in ("pass", "pw"):
+        return "pass"
     if flat.endswith(_KEYS):
         return "key"
     if flat.endswith(_LOOSE) and not flat.endswith(_NO_SECRETS):
@@ -100,10 +106,10 @@ def is_sealed(holder: JsonObject, member: str, *, free: bool) -> bool:
 
 
 _TEXTUAL = re.compile(
-    r"text/|application/(?:[\w.+-]*\+)?(?:json|xml|yaml|x-yaml|javascript|x-ndjson|toml|sql|x-sh)",
+    r"text/|image/svg\+xml|application/(?:[\w.+-]*\+)?(?:json|xml|yaml|x-yaml|javascript|x-ndjson|toml|sql|x-sh)",
     re.IGNORECASE,
 )
-_UNTOLD = frozenset({"application/octet-stream", "binary/octet-stream"})
+_BINARY = re.compile(r"(?:image|audio|video|font)/", re.IGNORECASE)
 _HEAD = 1024  # of base64, a multiple of four
 _MEDIA_TYPE = re.compile(r"[A-Za-z]+/[\w.+-]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
@@ -151,11 +157,12 @@ def is_textual(kind: str) -> bool:
 
 
 def may_be_text(kind: str, data: str) -> bool:
-    """Whether base64 of this media type, which tells nothing, holds text all the same: UTF-8 without a NUL.
+    """Whether base64 of a media type that tells nothing (`application/octet-stream`, a maker's own) holds
+    text all the same: UTF-8 without a NUL.
 
     What is redacted in such text leaves it one, so that the answer is the same afterwards.
     """
-    if kind.lower() not in _UNTOLD:
+    if _BINARY.match(kind):
         return False
     head = _plain_bytes(data[:_HEAD])
     if head is None or b"\0" in head:
@@ -172,7 +179,8 @@ def may_be_text(kind: str, data: str) -> bool:
 
 def _plain_bytes(data: str) -> bytes | None:
     try:
-        plain = "".join(data.split()).translate(_URL_ALPHABET)
+        # A data URI may write its `=` and `+` as any URL may.
+        plain = "".join((unquote(data) if "%" in data else data).split()).translate(_URL_ALPHABET)
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (binascii.Error, ValueError):
         return None

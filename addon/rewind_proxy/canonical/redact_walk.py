@@ -21,6 +21,7 @@ from rewind_proxy.canonical.redact_names import (
     numbered_names,
     redacted_names,
 )
+from rewind_proxy.canonical.redact_pairs import VALUE_MEMBERS, kind_beside, kind_of_second
 from rewind_proxy.canonical.redact_path import Link, path_of, steps_of
 from rewind_proxy.canonical.redact_places import (
     FREE_MEMBERS,
@@ -84,6 +85,8 @@ def _redact_leaves(
                     raise _NameConcerned
                 if isinstance(child, str):
                     kind = name_kind(name)
+                    if not kind and name in VALUE_MEMBERS:
+                        kind = kind_beside(node, name, leaf)
                     if child and name != jcs.NUMBER_TAG:
                         _place(node, link, parent, name, kind, child, free, leaf, changes, found)
                 elif isinstance(child, dict):
@@ -94,7 +97,9 @@ def _redact_leaves(
             for index, child in enumerate(node):
                 if isinstance(child, str):
                     if child:
-                        _plain((link, index), child, "", leaf, changes, found)
+                        second = index == 1 and len(node) == 2
+                        kind = kind_of_second(node[0], leaf) if second else ""
+                        _plain((link, index), child, kind, leaf, changes, found)
                 elif isinstance(child, dict | list):
                     nested.append((child, (link, index), parent, free))
         stack.extend(reversed(nested))
