@@ -1,31 +1,49 @@
 """The words that name a folder in a prompt (DESIGN §5, "Paths"; CLIENTS.md).
 
-A cue is a tag (`<cwd>`), a member of JSON (`"cwd":`), a phrase of an agent, or a label at the start of a line or
-sentence (`Working directory:`). In the middle of a sentence the same words may be anybody's: "why does cwd=/a
-fail?" names no root.
+A cue is a tag (`<cwd>`), a member of JSON (`"cwd":`), a phrase of an agent, or a label at the start of a line
+or sentence (`Working directory:`). In the middle of a sentence the same words may be anybody's: "why does
+cwd=/a fail?" names no root.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from rewind_proxy.canonical.path_edges import TRAILING
 from rewind_proxy.canonical.root_spellings import identity
 from rewind_proxy.canonical.text import normalise_text
 
 # Quick to look for; each cue of a project holds one.
-_HINTS = ("irector", "IRECTOR", "orkspace", "older", "cwd", "CWD", "PWD", "pwd", "oot:", "oot*", "ath:", "ath*")
+_HINTS = (
+    "irector",
+    "IRECTOR",
+    "orkspace",
+    "older",
+    "cwd",
+    "CWD",
+    "PWD",
+    "pwd",
+    "oot:",
+    "oot*",
+    "ath:",
+    "ath*",
+)
 _LONGEST_PATH = 1024
 _MOST_FOLDERS = 64
 _BEFORE_LABEL = 160
+# Bounded, so that a text made of words before paths costs no more than its length.
+_MOST_LABELS = 1000
 
 _MEMBERS = (
     "cwd|pwd|working_?dir(?:ectory)?|current_?working_?directory|"
     "workspace_?(?:root|folder|path|dir(?:ectory)?)|project_?(?:root|path|dir(?:ectory)?)|git_?root|repo_?root"
 )
 _TAG = re.compile(rf"<(?i:{_MEMBERS})>\s{{0,64}}([^<\n]{{1,{_LONGEST_PATH}}})\s{{0,64}}</")
-_MEMBER = re.compile(rf"""[\\"']{{1,4}}(?i:{_MEMBERS})[\\"']{{1,4}}\s{{0,4}}:\s{{0,4}}[\\"']{{1,4}}([^"'\n]{{1,{_LONGEST_PATH}}})""")
+_MEMBER = re.compile(
+    rf"""[\\"']{{1,4}}(?i:{_MEMBERS})[\\"']{{1,4}}\s{{0,4}}:\s{{0,4}}[\\"']{{1,4}}([^"'\n]{{1,{_LONGEST_PATH}}})"""
+)
 _BLOCKS = (("<workspace_roots>", "</workspace_roots>"), ("<workspace_folders>", "</workspace_folders>"))
 _BLOCK_ITEM = re.compile(rf"<(?:root|folder)>\s{{0,64}}([^<\n]{{1,{_LONGEST_PATH}}})")
 
@@ -47,22 +65,24 @@ _PHRASES = (
 )
 _PHRASE = re.compile(rf"(?i)(?:{_PHRASES})\Z")
 _PATH_AHEAD = r"""(?:/|[A-Za-z]:[\\/]|\\\\)"""
+_BULLET = r"[ \t]*(?:[-*•]|\d+\.)?[ \t]*"
 _BEFORE_VALUE = re.compile(
     r"(?i)(?:irector(?:y|ies)|orkspace|olders?|cwd|pwd|oot|ath)(?P<end>)"
     r"[*_`\"'\])]{0,4}(?:[ ](?:is|are))?[ ]?(?P<colon>[:=])?[*_]{0,3}[ \t]{0,4}"
-    rf"(?:(?=[\"'`(\[]{{0,3}}{_PATH_AHEAD})|(?P<list>\n{{1,2}}(?=[ \t]*(?:[-*•]|\d+\.)?[ \t]*[\"'`]?{_PATH_AHEAD})))"
+    rf"(?:(?=[\"'`(\[]{{0,3}}{_PATH_AHEAD})|(?P<list>\n{{1,2}}(?={_BULLET}[\"'`]?{_PATH_AHEAD})))"
 )
 _LABEL = re.compile(
     rf"(?im)(?:(?:{_PHRASES})"
-    rf"|(?P<start>^|[.!?:;,)\]}}>|]\s|[(\[{{<>|\"*#])[ \t>#*_•-]{{0,12}}(?:(?:{_OWNERS})[ _-]){{0,6}}(?:{_LABELS}))\Z"
+    rf"|(?P<start>^|[.!?:;,)\]}}>|]\s|[(\[{{<>|\"*#])[ \t>#*_•-]{{0,12}}"
+    rf"(?:(?:{_OWNERS})[ _-]){{0,6}}(?:{_LABELS}))\Z"
 )
-_ITEM = re.compile(rf"[ \t]*(?:[-*•]|\d+\.)?[ \t]*([\"'`]?{_PATH_AHEAD}[^\n]{{0,{_LONGEST_PATH}}})(?:\n|\Z)")
+_ITEM = re.compile(rf"{_BULLET}([\"'`]?{_PATH_AHEAD}[^\n]{{0,{_LONGEST_PATH}}})(?:\n|\Z)")
 _CLOSING = {'"': '"', "'": "'", "`": "`", "(": ")", "[": "]"}
 _WORD = re.compile(r"""[^\s"'`<>|*?\[\]{}]+""")
 # The line after it, when the label stands in a list of an agent's.
 _FELLOW = re.compile(
-    r"(?i)\n[ \t>*•-]{0,6}(?:is (?:a|this|directory) |platform|shell|os |operating |git |workspace |additional |"
-    r"today|current |date|time|</env|home|user|available )"
+    r"(?i)\n[ \t>*•-]{0,6}(?:is (?:a|this|directory) |platform|shell|os |operating |git |workspace |"
+    r"additional |today|current |date|time|</env|home|user|available )"
 )
 _AFTER_PATH = re.compile(r" \((?:was|not) [^\n]*| +$")
 _MOST_WORDS = 6
@@ -80,9 +100,7 @@ _HOME_FOLDER = re.compile(
     r"gitconfig|netrc|oh-my-zsh)(?=[\\/\s\"'`<>,;:)]|\Z)"
 )
 _TOKEN_START = re.compile(r"[\s\"'`<>|*?,;()=\[\]{}]")
-_SPACED_HOME = re.compile(
-    r"(?:[A-Za-z]:[\\/]{1,4}|/)(?:Users|home)[\\/]{1,4}[^\\/\"'`<>|*?:\n]{1,64}\Z"
-)
+_SPACED_HOME = re.compile(r"(?:[A-Za-z]:[\\/]{1,4}|/)(?:Users|home)[\\/]{1,4}[^\\/\"'`<>|*?:\n]{1,64}\Z")
 _HOME_LABEL = re.compile(
     rf"(?m)(?:^|[\s\"';]|\b(?:export|set) )(?:HOME=|USERPROFILE=|(?:[Uu]ser )?[Hh]ome directory(?: is)?:? )"
     rf"[\"'`]?({_PATH_AHEAD}[^\s\"'`<>|*?]{{0,{_LONGEST_PATH}}})"
@@ -135,9 +153,7 @@ def folders(found: Iterable[str]) -> Iterator[str]:
     """What was found as a root is compared: as texts are, without what ends a sentence or a path."""
     for each in found:
         folder = normalise_text(each.strip()).rstrip(TRAILING).rstrip("/\\")
-        if re.match(r"[A-Za-z]:", folder) and "\\\\" in folder:
-            folder = folder.replace("\\\\", "\\")
-        elif folder.startswith("\\\\\\\\"):
+        if (re.match(r"[A-Za-z]:", folder) and "\\\\" in folder) or folder.startswith("\\\\\\\\"):
             folder = folder.replace("\\\\", "\\")
         if len(folder) > 1 and re.match(_PATH_AHEAD, folder) and identity(folder).lower() not in _SYSTEM:
             yield folder
@@ -145,9 +161,10 @@ def folders(found: Iterable[str]) -> Iterator[str]:
 
 def _labelled(text: str) -> Iterator[str]:
     done = 0
-    for place in _places(text):
-        ahead = _BEFORE_VALUE.match(text, place) if place >= done else None
-        if ahead is None:
+    found = (ahead for place in _places(text) if (ahead := _BEFORE_VALUE.match(text, place)))
+    for ahead in islice(found, _MOST_LABELS):
+        place = ahead.start()
+        if place < done:
             continue
         line_start = text.rfind("\n", max(0, place - _BEFORE_LABEL), place) + 1
         begin = max(done, line_start or place - _BEFORE_LABEL, 0)

@@ -67,9 +67,7 @@ _POSIX: tuple[tuple[ShapeKind, str], ...] = (
     ("home", r"var/root"),
 )
 _WIN_NAME = r"""[^\\/\s"'`<>|:*?]+"""
-_WIN_USER = (
-    rf"Users~(?:[A-Z][\w.'-]*(?: [A-Z][\w.'-]*){{1,3}}(?=[\\/])|(?!(?:Public|Default)\b){_WIN_NAME})"
-)
+_WIN_USER = rf"Users~(?:[A-Z][\w.'-]*(?: [A-Z][\w.'-]*){{1,3}}(?=[\\/])|(?!(?:Public|Default)\b){_WIN_NAME})"
 # `~` stands for a separator, of whatever kind.
 _WINDOWS: tuple[tuple[ShapeKind, str], ...] = (
     ("tmp", rf"{_WIN_USER}~AppData~Local~Temp"),
@@ -110,7 +108,9 @@ def _by_first_letter(shapes: tuple[tuple[ShapeKind, str], ...]) -> tuple[str, tu
     for kind, pattern in shapes:
         by_letter.setdefault(pattern[0], []).append((kind, pattern[1:]))
     kinds = tuple(kind for each in by_letter.values() for kind, _ in each)
-    alternatives = (f"{letter}(?:{'|'.join(f'({rest})' for _, rest in each)})" for letter, each in by_letter.items())
+    alternatives = (
+        f"{letter}(?:{'|'.join(f'({rest})' for _, rest in each)})" for letter, each in by_letter.items()
+    )
     return "|".join(alternatives), kinds
 
 
@@ -143,9 +143,9 @@ def shapes(text: str) -> Iterator[Shape]:
         for match in _WINDOWS_SHAPE.finditer(text):
             drive = match.start() - 1
             if drive >= 0 and text[drive].isascii() and text[drive].isalpha():
-                start = start_of_drive(text, drive)
-                if start is not None:
-                    yield Shape(start, match.end(), _WINDOWS_KINDS[(match.lastindex or 1) - 1])
+                begin = start_of_drive(text, drive)
+                if begin is not None:
+                    yield Shape(begin, match.end(), _WINDOWS_KINDS[(match.lastindex or 1) - 1])
 
 
 def start_of_drive(text: str, drive: int) -> int | None:

@@ -24,6 +24,8 @@ _SEPARATORS = re.compile(r"[\\/]+")
 _NO_WORD = re.compile(r"[^A-Za-z0-9]")
 _SEPARATOR = r"(?:\\{1,4}|/)"
 _SHORT_SLUG = 6
+MOUNTS = ("/mnt/", "/cygdrive/", "/")
+"""Where WSL, Cygwin and Git Bash have the drives of Windows."""
 _LEAD = 96
 
 
@@ -46,9 +48,16 @@ def identity(folder: str) -> str:
     return _PRIVATE.sub("", folder, 1)
 
 
-def is_below(folder: str, other: str) -> bool:
-    """Whether `folder` lies in `other`, which is another folder."""
-    return identity(folder).startswith(identity(other) + "/")
+def mounted(folder: str, mount: str) -> str:
+    """A folder with a drive, as it stands below a mount: `C:\\a` is `/mnt/c/a`."""
+    drive, _, rest = identity(folder).partition(":")
+    return f"{mount}{drive}{rest}"
+
+
+def linked(folder: str) -> tuple[str, ...]:
+    """The other names of a folder on macOS: `/tmp/a` is `/private/tmp/a`."""
+    same = identity(folder)
+    return tuple(name for name in (same, f"/private{same}") if name != folder) if _LINKED.match(same) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +89,7 @@ def _spellings(literal: str) -> _Spellings:
             letter = f"[{head[0]}{head[0].upper()}]"
             lead = rf"(?:{letter}(?::|%3[Aa])|/(?:mnt/|cygdrive/)?{head[0]})[\\/]{{0,3}}\Z"
         return _Spellings((), "", slug, re.compile(tail) if names else None, re.compile(lead), None)
-    plain = [literal] if same == literal else [literal, same]
-    if _LINKED.match(same):
-        plain.append(f"/private{same}")
+    plain = [literal, same, *linked(literal)]
     if not literal.isascii() or " " in literal:
         plain += [quote(same), same.replace(" ", "\\ "), json.dumps(same)[1:-1]]
     wsl = r"\\{1,4}".join(re.escape(name) for name in same.strip("/").split("/"))
@@ -118,7 +125,7 @@ def occurrences(text: str, literal: str) -> Iterator[tuple[int, int]]:
     start = text.find(known.slug)
     while start >= 0:
         end = start + len(known.slug)
-        if _is_slug(text, start, end):
+        if is_slug(text, start, end):
             yield start, end
         start = text.find(known.slug, end)
 
@@ -141,7 +148,8 @@ def _start(text: str, start: int, lead: str) -> int | None:
     return start if starts_path(text, start) else None
 
 
-def _is_slug(text: str, start: int, end: int) -> bool:
+def is_slug(text: str, start: int, end: int) -> bool:
+    """Whether the slug at `text[start:end]` stands for its folder: a short one may be any word."""
     before, after = text[start - 1 : start], text[end : end + 1]
     if before in ("/", "\\") and start and after == "-":
         return True  # a folder below the root has a slug too, which starts with the root's

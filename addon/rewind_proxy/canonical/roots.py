@@ -1,8 +1,8 @@
 """Where a project, a home and the temp folder are, as an agent's own words tell (DESIGN §5, "Paths").
 
 `discover` reads one text leaf; `find_roots` puts together what the leaves of a request told; `root_spans`
-finds the roots again in a leaf. Roots are matched as whole path prefixes in every spelling (root_spellings.py)
-and by their shape (root_shapes.py); `temp_name_spans` is temp_names.py's.
+finds the roots again in a leaf. Roots are matched as whole path prefixes in every spelling
+(root_spellings.py) and by their shape (root_shapes.py); `temp_name_spans` is temp_names.py's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
-from rewind_proxy.canonical.path_edges import REST, TRAILING, starts_path
+from rewind_proxy.canonical.path_edges import REST, starts_path
 from rewind_proxy.canonical.preset import Cue, Cues
 from rewind_proxy.canonical.root_cues import cwd_cues, folders, home_cues, tmp_cues
 from rewind_proxy.canonical.root_shapes import ShapeKind, shape_of, shapes
@@ -29,6 +29,7 @@ RootKind = Literal["cwd", "home", "tmp", "root"]
 _KIND_OF_SHAPE: dict[ShapeKind, RootKind] = {"ci": "cwd", "tmp": "tmp", "home": "home"}
 """What is a root by its shape alone; `work` is one only where several paths share it."""
 _MAX_PATHS = 64
+_MAX_FOLDERS = 64
 _MAX_HOMES = 8
 
 
@@ -59,7 +60,9 @@ NOTHING = Found()
 
 def discover(text: str, cues: Cues | None = None) -> Found:
     """The folders and paths that one text leaf names; `cues` are those of the agent that wrote it."""
-    cwd, home, tmp = tuple(cwd_cues(text)), tuple(home_cues(text)), tuple(tmp_cues(text))
+    cwd, home, tmp = (
+        tuple(islice(told, _MAX_FOLDERS)) for told in (cwd_cues(text), home_cues(text), tmp_cues(text))
+    )
     paths, shaped = _shaped_paths(text)
     other: tuple[str, ...] = ()
     if cues:
@@ -164,7 +167,11 @@ def root_spans(text: str, roots: Sequence[Root]) -> Iterator[Span]:
     known: dict[str, Root] | None = None
     for shape in shapes(text):
         kind = _KIND_OF_SHAPE.get(shape.kind)
-        if kind is None or shape.start in told or (kind == "home" and text[shape.end : shape.end + 1] not in ("/", "\\")):
+        if (
+            kind is None
+            or shape.start in told
+            or (kind == "home" and text[shape.end : shape.end + 1] not in ("/", "\\"))
+        ):
             continue  # `/home/index` may be a route; a home that has files is known by them
         folder = text[shape.start : shape.end]
         if known is None:
@@ -188,20 +195,15 @@ def _as_a_value(folder: str) -> str:
     return folder
 
 
-_CLOSES = "</"
-
-
 def _root_and_separators(text: str, start: int, end: int, root: Root) -> Iterator[Span]:
     # An agent that ends the path in its tag with a slash says the same as one that does not.
-    last = end + 1 if text[end : end + 1] in ("/", "\\") and text.startswith(_CLOSES, end + 1) else end
+    last = end + 1 if text[end : end + 1] in ("/", "\\") and text.startswith("</", end + 1) else end
     yield Span(start, last, "RS105", root.kind, root.literal)
     written = text[start:end]
-    if "\\" not in text[end : end + 4] or not ("\\" in written or ":" in written):
-        escaped = written.find("\\/") >= 0
-        if not escaped:
-            return
+    if "\\" not in written and ":" not in written:
+        return  # what a backslash escapes in a POSIX path is no separator
     rest = REST.match(text, last)
-    if rest is None:
+    if rest is None or "\\" not in rest.group():
         return
     for match in _separators_of(written).finditer(rest.group()):
         yield Span(last + match.start(), last + match.end(), "RS105", SEPARATOR, "\\")

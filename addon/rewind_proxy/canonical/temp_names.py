@@ -45,8 +45,8 @@ _LONG_NUMBER = r"\d{9,20}"  # of a process and a time, or of Go's `MkdirTemp`
 _PREFIX = r"\.?[A-Za-z][\w.-]{0,64}[-_.]"
 _RANDOM_NAME = re.compile(
     rf"(?:{'|'.join(_FAMILIES)})"
-    rf"|(?:{_PREFIX})?{_HEX}"
-    rf"|{_PREFIX}(?:{_SHORT_HEX}|{_MIXED})"
+    rf"|(?:{_PREFIX})?(?:{_HEX}|{_SHORT_HEX})"
+    rf"|{_PREFIX}{_MIXED}"
     rf"|(?=[^\d]*\d)(?:{_MIXED})"
     rf"|(?:[A-Za-z][A-Za-z_.-]*)?{_LONG_NUMBER}"
 )
