@@ -55,6 +55,10 @@ def roots(values: dict[str, str]) -> Replacements:
         ("https://x.test/home/a/app", "https://x.test/home/a/app"),
         ("-home-a-app2 x-home-a-app -home-a-app-b", "-home-a-app2 x-home-a-app -home-a-app-b"),
         ("/home/a/ap", "/root/ap"),
+        # What stands around a path hides it no more than in a request.
+        ("@/home/a/app/x -I/home/a/app/inc", "@/builds/7/app/x -I/builds/7/app/inc"),
+        ("\x1b[31m/home/a/app/x 打开/home/a/app/y", "\x1b[31m/builds/7/app/x 打开/builds/7/app/y"),
+        ("projects/-home-a-app-sub/x", "projects/-builds-7-app-sub/x"),
     ],
 )
 def test_roots(text: str, live: str) -> None:
@@ -76,6 +80,9 @@ def test_roots(text: str, live: str) -> None:
         (WINDOWS, "C:\\Users\\a\\app\\x C:/Users/a/app/x", "D:\\b\\app\\x D:/b/app/x"),
         (WINDOWS, "'C:\\\\Users\\\\a\\\\app\\\\x'", "'D:\\\\b\\\\app\\\\x'"),
         (WINDOWS, "file:///C:/Users/a/app/x", "file:///D:/b/app/x"),
+        (WINDOWS, "c:\\Users\\a\\app\\x /c/Users/a/app/x", "D:\\b\\app\\x /d/b/app/x"),
+        (FROM_WINDOWS, "/mnt/c/Users/a/app/x c:/Users/a/app/x", "/builds/7/app/x /builds/7/app/x"),
+        ({"/tmp/p": "/builds/p"}, "/private/tmp/p/x /tmp/p/x", "/builds/p/x /builds/p/x"),
         ({"C:/Users/a": "D:/b"}, "C:/Users/a/x C:\\Users\\a\\x", "D:/b/x D:\\b\\x"),
         ({"/home/a/app": "C:/b/app"}, "/home/a/app/x", "C:/b/app/x"),
     ],

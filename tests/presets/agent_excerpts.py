@@ -173,7 +173,6 @@ GEMINI_CLI = Excerpt(
         ("My operating system is: linux", "My operating system is: win32"),
         ("Monday, November 30, 2026", "Dienstag, 1. Dezember 2026"),
         ("/.gemini/tmp/app", "/.gemini/tmp/work"),
-        ("/home/ann/app", "/builds/7/work"),
     ),
     project=(
         ("├───notes.txt", "├───other.txt"),

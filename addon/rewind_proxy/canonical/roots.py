@@ -1,8 +1,8 @@
 """Where a project, a home and the temp folder are, as an agent's own words tell (DESIGN §5, "Paths").
 
 `discover` reads one text leaf; `find_roots` puts together what the leaves of a request told; `root_spans`
-finds the roots again in a leaf. Roots are matched as whole path prefixes, in either separator, and as slugs
-(`-home-a-app`, as Claude Code names its folders).
+finds the roots again in a leaf. Roots are matched as whole path prefixes in every spelling
+(root_spellings.py) and by their shape (root_shapes.py); `temp_name_spans` is temp_names.py's.
 """
 
 from __future__ import annotations
@@ -14,48 +14,23 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
+from rewind_proxy.canonical.path_edges import REST, starts_path
 from rewind_proxy.canonical.preset import Cue, Cues
+from rewind_proxy.canonical.root_cues import cwd_cues, folders, home_cues, tmp_cues
+from rewind_proxy.canonical.root_shapes import ShapeKind, shape_of, shapes
+from rewind_proxy.canonical.root_spellings import identity, occurrences
 from rewind_proxy.canonical.spans import SEPARATOR, Span
+from rewind_proxy.canonical.temp_names import temp_name_spans
+
+__all__ = ["Found", "Root", "discover", "find_roots", "folder_spans", "root_spans", "temp_name_spans"]
 
 RootKind = Literal["cwd", "home", "tmp", "root"]
 
-_PATH = r"""(?:/|[A-Za-z]:[\\/])[^\s"'`<>|*?]*"""
-# CLIENTS.md: Codex `<cwd>`, workspace roots `<root>`; Claude Code "Primary working directory:"; Gemini CLI
-# "I'm currently working in the directory:".
-_CWD_CUES = (
-    re.compile(r"<cwd>\s*([^<\n]+?)\s*</cwd>"),
-    re.compile(
-        rf"(?i:working directory|working in the directory|workspace (?:root|folder|directory))"
-        rf"(?i:\s+is)?\s*[:=]?\s*[\"'`]?({_PATH})"
-    ),
-    re.compile(rf"\b(?i:cwd)[\"']?\s*[:=]\s*[\"'`]?({_PATH})"),
-    re.compile(r"<root>\s*([^<\n]+?)\s*</root>"),
-)
-_CUE_WORDS = re.compile("[cC][wW][dD]|irectory|orkspace|<root>")
-# What stands before one of these folders is a home: agents keep their own state there.
-_HOME_FOLDER = re.compile(
-    r"[\\/]\.(?:claude|codex|gemini|qwen|copilot|opencode|config|cache|local|npm|nvm|ssh|cargo|bashrc|zshrc)(?=[\\/\s\"'`<>]|$)"
-)
-# Literal-led, so that a megabyte of prose costs a fraction of a millisecond (MITMPROXY.md).
-_POSIX_SHAPE = re.compile(
-    r"/(?:(?P<ci>builds/[\w.-]+/[\w.-]+|home/runner/work/[\w.-]+/[\w.-]+|github/workspace|workspaces?(?=/)(?:/[\w.-]+)?)"
-    r"|(?P<home>home/[\w.@+-]+|Users/[\w.@+-]+|root|var/root)"
-    r"|(?P<tmp>tmp|private/tmp|var/tmp|(?:private/)?var/folders/[\w+]+/[\w+]+/T))(?![\w@+-])"
-)
-_WINDOWS_SHAPE = re.compile(
-    r"(?P<drive>[A-Za-z]):(?P<sep>\\\\?|/)"
-    r"(?:(?P<tmp>Users(?P=sep)[^\\/\s\"'`<>|:*?]+(?P=sep)AppData(?P=sep)Local(?P=sep)Temp)"
-    r"|(?P<home>Users(?P=sep)[^\\/\s\"'`<>|:*?]+)"
-    r"|(?P<ci>a(?P=sep)[\w.-]+(?P=sep)[\w.-]+))"
-)
-_WINDOWS_LOOK = re.compile(r":(?:\\\\?|/)(?:Users|a[\\/])")
-_BEFORE = re.compile(r"[\w./\\~@%+-]")
-# Bounded, so that a megabyte without a blank costs no more than its length.
-_REST = re.compile(r"""[^\s"'`<>|:*?,;()\[\]{}=]{0,512}""")
+_KIND_OF_SHAPE: dict[ShapeKind, RootKind] = {"ci": "cwd", "tmp": "tmp", "home": "home"}
+"""What is a root by its shape alone; `work` is one only where several paths share it."""
 _MAX_PATHS = 64
-_MAX_NAMES = 8
-_SHORT_SLUG = 6
-_TRAILING = ".,;:!)"
+_MAX_FOLDERS = 64
+_MAX_HOMES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +50,9 @@ class Found:
     paths: tuple[str, ...] = ()
     other: tuple[str, ...] = ()
     """Further folders that are the same place on every machine."""
+    shaped: tuple[str, ...] = ()
+    """Homes that have a path below them."""
+    tmp: tuple[str, ...] = ()
 
 
 NOTHING = Found()
@@ -82,61 +60,36 @@ NOTHING = Found()
 
 def discover(text: str, cues: Cues | None = None) -> Found:
     """The folders and paths that one text leaf names; `cues` are those of the agent that wrote it."""
-    cwd = tuple(_folders(text, _CWD_CUES)) if _CUE_WORDS.search(text) else ()
-    home = tuple(_home_cues(text)) if "/." in text or "\\." in text else ()
-    paths = tuple(islice(_shaped_paths(text), _MAX_PATHS)) if "/" in text or ":\\" in text else ()
+    cwd, home, tmp = (
+        tuple(islice(told, _MAX_FOLDERS)) for told in (cwd_cues(text), home_cues(text), tmp_cues(text))
+    )
+    paths, shaped = _shaped_paths(text)
     other: tuple[str, ...] = ()
     if cues:
         cwd = (*_cued(text, cues.cwd), *cwd)
         home = (*_cued(text, cues.home), *home)
         other = tuple(_cued(text, cues.root))
-    return Found(cwd, home, paths, other) if cwd or home or paths or other else NOTHING
+    if cwd or home or paths or other or shaped or tmp:
+        return Found(cwd, home, paths, other, shaped, tmp)
+    return NOTHING
 
 
 def _cued(text: str, cues: Iterable[Cue]) -> Iterator[str]:
-    return _folders(text, (cue.pattern for cue in cues if cue.hint in text))
+    for cue in cues:
+        yield from folders(match.group(1) for match in cue.matches(text))
 
 
-def _folders(text: str, patterns: Iterable[re.Pattern[str]]) -> Iterator[str]:
-    for cue in patterns:
-        for match in cue.finditer(text):
-            folder = match.group(1).rstrip(_TRAILING).rstrip("/\\")
-            if len(folder) > 1 and (folder.startswith("/") or folder[1:2] == ":"):
-                yield folder
-
-
-def _home_cues(text: str) -> Iterator[str]:
-    for match in _HOME_FOLDER.finditer(text):
-        start = match.start()
-        # A path token is short: 512 characters back keeps this linear on a text of separators.
-        begin = max(0, start - 512)
-        token = re.split(r"[\s\"'`<>|*?,;()=\[\]{}]", text[begin:start])[-1]
-        if token.startswith("file://"):
-            token = token.removeprefix("file://")
-        if re.match(r"/[^/]|[A-Za-z]:[\\/]", token) and "://" not in token:
-            yield token
-
-
-def _shaped_paths(text: str) -> Iterator[str]:
-    for match in _shapes(text):
-        if match.group("tmp") is None and _starts_path(text, match.start()):
-            rest = _REST.match(text, match.end())
-            end = rest.end() if rest else match.end()
-            yield text[match.start() : end].rstrip(_TRAILING)
-
-
-def _shapes(text: str) -> Iterator[re.Match[str]]:
-    """Where a home, CI or temp folder may start."""
-    if "/" in text:
-        yield from _POSIX_SHAPE.finditer(text)
-    if _WINDOWS_LOOK.search(text):
-        yield from _WINDOWS_SHAPE.finditer(text)
-
-
-def _starts_path(text: str, start: int) -> bool:
-    if start == 0 or not _BEFORE.match(text, start - 1):
-        return True
-    return text.endswith("file://", 0, start)
+def _shaped_paths(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The paths below a home or CI root, and the homes."""
+    paths: list[str] = []
+    homes: dict[str, None] = {}
+    for shape in islice((shape for shape in shapes(text) if shape.kind != "tmp"), _MAX_PATHS):
+        rest = REST.match(text, shape.end)
+        end = rest.end() if rest else shape.end
+        paths.extend(folders([text[shape.start : end]]))
+        if shape.kind == "home" and end > shape.end and len(homes) < _MAX_HOMES:
+            homes |= dict.fromkeys(folders([text[shape.start : shape.end]]))
+    return tuple(paths), tuple(homes)
 
 
 def find_roots(found: Sequence[Found], extra: Iterable[str] = ()) -> tuple[Root, ...]:
@@ -145,28 +98,37 @@ def find_roots(found: Sequence[Found], extra: Iterable[str] = ()) -> tuple[Root,
     The first `cwd` cue wins; without one it is the deepest common folder of the paths in the first leaves
     that hold any, two paths at least, when that lies below the home or CI root itself.
     """
-    # Of the first leaf that has a cue alone: a later "why is the working directory /etc?" moves nothing.
-    cwd = list(next((leaf.cwd for leaf in found if leaf.cwd), ()))
+    # Of the first leaf that has a cue alone: a later "Working directory: /etc" moves nothing.
+    cwd: Sequence[str] = next((leaf.cwd for leaf in found if leaf.cwd), ())
     if not cwd:
         common = _common_folder(found)
         cwd = [common] if common else []
-    roots: dict[str, RootKind] = dict.fromkeys(extra, "root")
+    roots: dict[str, Root] = {}
+
+    def add(kind: RootKind, folder: str, *, below_others: bool) -> None:
+        same = identity(folder)
+        if same in roots or (not below_others and any(same.startswith(f"{other}/") for other in roots)):
+            return
+        roots[same] = Root(kind, folder)
+
+    for folder in extra:
+        add("root", folder, below_others=True)
     for folder in cwd:
-        if not any(_below(folder, other) for other in roots):
-            roots.setdefault(folder, "cwd")
+        add("cwd", folder, below_others=False)
     # After the project's: agents keep work trees below a folder of theirs.
     for leaf in found:
         for folder in leaf.other:
-            roots.setdefault(folder, "root")
+            add("root", folder, below_others=True)
     for leaf in found:
         for folder in leaf.home:
-            if folder not in roots and not any(_below(folder, other) for other in roots):
-                roots.setdefault(folder, "home")
-    return tuple(Root(kind, literal) for literal, kind in sorted(roots.items(), key=lambda r: -len(r[0])))
-
-
-def _below(folder: str, other: str) -> bool:
-    return folder.startswith(other) and folder[len(other) : len(other) + 1] in ("/", "\\")
+            add("home", folder, below_others=False)
+    for leaf in found:
+        for folder in leaf.tmp:
+            add("tmp", folder, below_others=False)
+    for leaf in found:
+        for folder in leaf.shaped:
+            add("home", folder, below_others=False)
+    return tuple(sorted(roots.values(), key=lambda root: -len(root.literal)))
 
 
 def _common_folder(found: Sequence[Found]) -> str | None:
@@ -186,8 +148,8 @@ def _common_folder(found: Sequence[Found]) -> str | None:
     folder = "".join(common).rstrip("/\\")
     if len(folder) < 2:
         return None
-    shape = _POSIX_SHAPE.match(folder) or _WINDOWS_SHAPE.match(folder)
-    if shape is None or (shape.group("ci") is None and shape.end() >= len(folder)):
+    shape = shape_of(folder)
+    if shape is None or (shape.kind not in ("ci", "work") and shape.end >= len(folder)):
         return None  # the home itself is no project
     return folder
 
@@ -197,90 +159,66 @@ def root_spans(text: str, roots: Sequence[Root]) -> Iterator[Span]:
 
     Spans may overlap: the first one given is the right one.
     """
+    told: set[int] = set()
     for root in roots:
-        for start, end in _occurrences(text, root.literal):
-            yield from _root_and_separators(text, start, end, root.kind, root.literal)
-    for match in _shapes(text):
-        start, end = match.span()
-        if match.group("home"):
-            kind: RootKind = "home"
-        elif match.group("tmp"):
-            kind = "tmp"
-        else:
-            continue
-        if _starts_path(text, start):
-            yield from _root_and_separators(text, start, end, kind, match.group())
+        for start, end in occurrences(text, root.literal):
+            told.add(start)
+            yield from _root_and_separators(text, start, end, root)
+    known: dict[str, Root] | None = None
+    for shape in shapes(text):
+        kind = _KIND_OF_SHAPE.get(shape.kind)
+        if (
+            kind is None
+            or shape.start in told
+            or (kind == "home" and text[shape.end : shape.end + 1] not in ("/", "\\"))
+        ):
+            continue  # `/home/index` may be a route; a home that has files is known by them
+        folder = text[shape.start : shape.end]
+        if known is None:
+            known = _by_identity(tuple(roots))
+        root_there = known.get(identity(folder)) or Root(kind, _as_a_value(folder))
+        yield from _root_and_separators(text, shape.start, shape.end, root_there)
 
 
-@lru_cache(maxsize=1024)
-def _spellings(literal: str) -> tuple[tuple[str, ...], str]:
-    """How a root may be written, and its slug."""
-    spellings: tuple[str, ...] = (literal,)
-    if "\\" in literal:
-        spellings += (literal.replace("\\", "\\\\"), literal.replace("\\", "/"))
-    return spellings, re.sub(r"[^A-Za-z0-9]", "-", literal)
+@lru_cache(maxsize=256)
+def _by_identity(roots: tuple[Root, ...]) -> dict[str, Root]:
+    return {identity(root.literal): root for root in roots}
 
 
-def _occurrences(text: str, literal: str) -> Iterator[tuple[int, int]]:
-    spellings, slug = _spellings(literal)
-    for spelling in spellings:
-        start = text.find(spelling)
-        while start >= 0:
-            end = start + len(spelling)
-            if _starts_path(text, start) and _ends_name(text, end):
-                yield start, end
-            start = text.find(spelling, end)
-    start = text.find(slug)
-    while start >= 0:
-        end = start + len(slug)
-        if _is_slug(text, start, end):
-            yield start, end
-        start = text.find(slug, end)
+def _as_a_value(folder: str) -> str:
+    """One text for the spellings of a folder that no cue has named."""
+    if folder.startswith("/private/"):
+        return folder.removeprefix("/private")
+    folder = folder.lstrip("/") if folder[2:3] == ":" else folder
+    if folder[1:2] == ":":
+        return folder[0].upper() + re.sub(r"[\\/]+", r"\\", folder[1:])
+    return folder
 
 
-def _is_slug(text: str, start: int, end: int) -> bool:
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if end - start <= _SHORT_SLUG:  # `-app` is a word too: only a whole name in a path is `/app`
-        return before in ("/", "\\") and after in ("/", "\\", "")
-    return not (before.isalnum() or before == "-" or after.isalnum() or after in {"-", "_"})
-
-
-def _ends_name(text: str, end: int) -> bool:
-    after = text[end : end + 2]
-    if not after or not (after[0].isalnum() or after[0] in "._-@+"):
-        return True
-    # A full stop may end a sentence: "in /home/a/app."
-    return after[0] == "." and (len(after) == 1 or not (after[1].isalnum() or after[1] in "._-"))
-
-
-def _root_and_separators(text: str, start: int, end: int, kind: RootKind, literal: str) -> Iterator[Span]:
-    yield Span(start, end, "RS105", kind, literal.replace("\\\\", "\\"))
-    rest = _REST.match(text, end)
+def _root_and_separators(text: str, start: int, end: int, root: Root) -> Iterator[Span]:
+    # An agent that ends the path in its tag with a slash says the same as one that does not.
+    last = end + 1 if text[end : end + 1] in ("/", "\\") and text.startswith("</", end + 1) else end
+    yield Span(start, last, "RS105", root.kind, root.literal)
+    written = text[start:end]
+    if "\\" not in written and ":" not in written:
+        return  # what a backslash escapes in a POSIX path is no separator
+    rest = REST.match(text, last)
     if rest is None or "\\" not in rest.group():
         return
-    for match in re.finditer(r"\\+", rest.group()):
-        yield Span(end + match.start(), end + match.end(), "RS105", SEPARATOR, "\\")
+    for match in _separators_of(written).finditer(rest.group()):
+        yield Span(last + match.start(), last + match.end(), "RS105", SEPARATOR, "\\")
 
 
-_RANDOM_NAME = re.compile(
-    r"tmp[._]?[A-Za-z0-9_]{6,}"
-    r"|(?:[A-Za-z][A-Za-z_.-]*[-_.])?(?:(?=[a-f]*\d)[0-9a-f]{4,}|(?=[A-Za-z]*\d)[A-Za-z0-9]{6,})"
-    r"|(?:[A-Za-z][A-Za-z_-]*[-_.])(?=[A-Za-z]*[a-z][A-Z])[A-Za-z0-9]{6,}"
-)
+_ONE = re.compile(r"\\+/?")
+_TWO = re.compile(r"\\{2,}/?")
+_ESCAPED_SLASH = re.compile(r"\\/")
 
 
-def temp_name_spans(text: str, temp_roots: Iterable[Span]) -> Iterator[Span]:
-    """Components below the temp folder that look random (`tmpab12cd`, `run-8f3a`)."""
-    for span in temp_roots:
-        rest = _REST.match(text, span.end)
-        if rest is None:
-            continue
-        for match in islice(re.finditer(r"[^\\/]+", rest.group()), _MAX_NAMES):
-            name = match.group().rstrip(_TRAILING)
-            stem = name.split(".", 1)[0] if not name.startswith("tmp.") else name
-            if stem and _RANDOM_NAME.fullmatch(stem):
-                start = span.end + match.start()
-                yield Span(start, start + len(stem), "RS106", "random", stem)
+def _separators_of(written: str) -> re.Pattern[str]:
+    """What separates names below a root that is written so: below `C:\\\\a`, `\\n` is an escape."""
+    if "\\/" in written:
+        return _ESCAPED_SLASH
+    return _TWO if re.search(r"\w\\\\\w|:\\\\", written) else _ONE
 
 
 _ABSOLUTE = re.compile(r"""(?:/|[A-Za-z]:[\\/])(?:[^\s"'`<>|:*?,;()\[\]{}\\/]+[\\/]+)+""")
@@ -289,6 +227,6 @@ _ABSOLUTE = re.compile(r"""(?:/|[A-Za-z]:[\\/])(?:[^\s"'`<>|:*?,;()\[\]{}\\/]+[\
 def folder_spans(text: str) -> Iterator[Span]:
     """Every absolute folder (`rewind_paths = all`); the last component of a path stays."""
     for match in _ABSOLUTE.finditer(text):
-        if _starts_path(text, match.start()):
+        if starts_path(text, match.start()):
             folder = match.group().rstrip("/\\")
             yield Span(match.start(), match.start() + len(folder), "RS107", "folder", folder)

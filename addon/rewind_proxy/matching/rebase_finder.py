@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from rewind_proxy.canonical.path_edges import ends_name, starts_path
+from rewind_proxy.canonical.root_spellings import MOUNTS, is_slug, linked, mounted, slug_of
 from rewind_proxy.matching.rebase_slots import Replacements
 
 
@@ -39,11 +41,9 @@ class _Target:
 
 _HEAD = 2
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
-_NO_WORD = re.compile(r"[^A-Za-z0-9]")
 _SHORTEST_SLUG = 6
 # Boundaries as in canonical/roots.py, times.py and scrub.py: what was taken out of a request as a token is
 # put back into an answer as a token.
-_IN_PATH = re.compile(r"[\w./\\~@%+-]")
 _REST = re.compile(r"""[^\s"'`<>|:*?,;()\[\]{}]*""")
 _SEPARATORS = re.compile(r"[\\/]+")
 _BEFORE_TIME = re.compile(r"[\w.+-]")
@@ -54,13 +54,9 @@ _UUID_LENGTH = 36
 
 
 def _path_fits(text: str, start: int, end: int) -> bool:
-    if start and _IN_PATH.match(text, start - 1) and not _after_file_scheme(text, start):
+    if not ends_name(text, end):
         return False
-    after = text[end : end + 2]
-    if not after or not (after[0].isalnum() or after[0] in "._-@+"):
-        return True
-    # A full stop may end a sentence: "in /home/a/app."
-    return after[0] == "." and (len(after) == 1 or not (after[1].isalnum() or after[1] in "._-"))
+    return starts_path(text, start) or _after_file_scheme(text, start)
 
 
 def _after_file_scheme(text: str, start: int) -> bool:
@@ -68,11 +64,6 @@ def _after_file_scheme(text: str, start: int) -> bool:
     if text.endswith("file://", 0, start):
         return True
     return text.endswith("file:///", 0, start) and _DRIVE.match(text, start) is not None
-
-
-def _slug_fits(text: str, start: int, end: int) -> bool:
-    before, after = text[start - 1 : start], text[end : end + 1]
-    return not (before.isalnum() or before == "-" or after.isalnum() or after in {"-", "_"})
 
 
 def _time_fits(text: str, start: int, end: int) -> bool:
@@ -179,14 +170,22 @@ def _root_target(old: str, separator: str, new: str) -> _Target:
 
 
 def _spellings(old: str, new: str) -> Iterator[tuple[str, _Target]]:
-    """How a recorded root may stand elsewhere: with other separators on Windows, and as a slug."""
+    """How a recorded root may stand elsewhere: otherwise written on Windows and macOS, and as a slug."""
     if _DRIVE.match(old):
         slashes = old.replace("\\", "/")
         for separator in ("\\", "\\\\", "/"):
-            yield slashes.replace("/", separator), _root_target(old, separator, new)
-    slug = _NO_WORD.sub("-", old)
+            written = slashes.replace("/", separator)
+            target = _root_target(old, separator, new)
+            yield written[0].upper() + written[1:], target
+            yield written[0].lower() + written[1:], target
+        for mount in MOUNTS:
+            there = mounted(new, mount) if _DRIVE.match(new) else new
+            yield mounted(old, mount), _Target(there, _path_fits, None, None)
+    for link in linked(old):
+        yield link, _root_target(link, "/", new)
+    slug = slug_of(old)
     if len(slug) > _SHORTEST_SLUG:
-        yield slug, _Target(_NO_WORD.sub("-", new), _slug_fits)
+        yield slug, _Target(slug_of(new), is_slug)
 
 
 def _at(text: str, start: int, end: int, target: _Target) -> Iterator[Edit]:
