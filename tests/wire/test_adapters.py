@@ -87,7 +87,7 @@ def test_codex() -> None:
     passthrough = {"internal_chat_message_metadata_passthrough": {"turn_id": "t"}}
     assert parts(request) == [
         ("system", {"type": "text", "text": "Base."}),
-        ("system", {"type": "opaque", "value": {"item_id": "msg_1", **passthrough}}),
+        ("system", {"type": "opaque", "value": {"item_id": "msg_1", **passthrough}, "at": "message"}),
         ("user", {"type": "text", "text": "Go."}),
         ("assistant", {"type": "reasoning", "encrypted_content": "enc", "item_id": "rs_1"}),
         (
@@ -164,7 +164,7 @@ def test_claude_code() -> None:
         ("system", {"type": "text", "text": "You are.", "cache_control": {"type": "ephemeral"}}),
         ("user", {"type": "text", "text": "Go."}),
         ("system", {"type": "text", "text": "Env."}),
-        ("system", {"type": "opaque", "value": {"output_config": {"effort": "medium"}}}),
+        ("system", {"type": "opaque", "value": {"output_config": {"effort": "medium"}}, "at": "message"}),
     ]
     assert request.params == {
         "model": "m1",
@@ -173,7 +173,7 @@ def test_claude_code() -> None:
         "output_config": {"effort": "medium"},
     }
     volatile = ADAPTERS["anthropic"].volatile
-    assert {"metadata", "diagnostics.previous_message_id"} <= volatile.params
+    assert {"metadata", "anthropic_version", "diagnostics.previous_message_id"} <= volatile.params
     assert volatile.members == {"cache_control"}
     assert volatile.system_prefixes == ("x-anthropic-billing-header:",)
 
@@ -350,6 +350,23 @@ def test_no_shape_raises(body: JsonObject, wire: Wire, operation: Operation) -> 
         assert all(isinstance(part["type"], str) for _, part in parts(request))
         assert request == adapter.request(target, operation, dict(reversed(body.items())))
     assert repr(body) == before
+
+
+@pytest.mark.parametrize("odd", [[], {}, ["text"], {"type": "text"}, 5, True, ""])
+@pytest.mark.parametrize("wire", sorted(PATHS))
+def test_no_type_raises(wire: Wire, odd: JsonValue) -> None:
+    """Whatever JSON stands where the type or role of a turn, a part or a tool is looked for, it is read."""
+    one: JsonObject = {
+        "type": odd,
+        "role": odd,
+        "toolCall": {"toolType": odd, "id": odd},
+        "source": {"type": odd},
+    }
+    turn: JsonObject = {"role": "user", "content": [one], "parts": [one]}
+    turns: JsonValue = [one, turn]
+    choices: JsonObject = {"tools": [one], "tool_choice": one, "response_format": one}
+    everything: JsonObject = {"messages": turns, "input": turns, "contents": turns, **choices}
+    assert read(wire, everything).to_json() != read(wire, choices).to_json()
 
 
 @given(ODD_JSON, st.sampled_from(sorted(PATHS)), st.sampled_from(OPERATIONS))

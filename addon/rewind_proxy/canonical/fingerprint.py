@@ -28,6 +28,7 @@ from rewind_proxy.canonical.resume import Chain, Chains
 from rewind_proxy.canonical.roots import NOTHING, Found, Root, discover, find_roots
 from rewind_proxy.canonical.scrub import LINKING_ID, Scrubber, Slot, Taken, Verbatim
 from rewind_proxy.canonical.shown import Shown
+from rewind_proxy.canonical.tail import tail
 from rewind_proxy.canonical.volatile import Meaning
 from rewind_proxy.canonical.walk import MediaDigests
 
@@ -163,7 +164,7 @@ class Normaliser:
         if known is None and begun.shown.kept().messages:
             (before or after).pop(0)
         if not resumed:
-            return self._extended(begun, self._tail(after), sent, told)
+            return self._extended(begun, tail(after, self.settings.tail_n), sent, told)
         chain = self._extended(begun, before, sent[:cut], told)
         if cut > start:
             self._chains.keep(meaning, chain, known)
@@ -250,16 +251,8 @@ class Normaliser:
         return found
 
     def _cuts(self, messages: Sequence[Message]) -> bool:
-        """Whether only some of the messages count."""
+        """Whether only some of the messages may count."""
         return 0 < self.settings.tail_n < len(messages)
-
-    def _tail(self, messages: list[Message]) -> list[Message]:
-        if not self._cuts(messages):
-            return messages
-        start = len(messages) - self.settings.tail_n
-        while start > 0 and messages[start].role == "tool":
-            start -= 1  # a result never loses its call
-        return messages[start:]
 
     def _params(
         self, request: CanonicalRequest, host: str, volatile: Volatile

@@ -4,11 +4,15 @@ Canonical parts are JSON objects with a `type`:
 
     {"type": "text", "text": str}
     {"type": "media", "media_type": str, "data": base64 str} or {"type": "media", …, "url": str}
+                                          or {"type": "media", …, "text": str} for media that are text
     {"type": "tool_call", "id": str, "name": str, "arguments": JsonValue}   arguments are decoded JSON,
-                                          or the string itself where it is no JSON (custom tools)
-    {"type": "tool_result", "id": str, "content": [part, …]}   plus "name", "is_error" where sent
+                                          or the string itself where it is no JSON (custom tools);
+                                          "call_type" where it is no call of a function
+    {"type": "tool_result", "id": str, "content": [part, …]}   plus "name", "is_error" where sent, and
+                                          "result_type" for those of calls that have a type of their own
     {"type": "reasoning", …}              text, summary, signature, encrypted_content as sent
-    {"type": "opaque", "value": JsonValue}  anything the adapter does not know: kept, never dropped
+    {"type": "opaque", "value": JsonValue}  anything the adapter does not know: kept, never dropped; "at"
+                                          says where it stood, if not in place of a part
 
 Members of a wire's item that have no neutral name stay on the part under their own name, so an unknown
 field is part of the key.
@@ -98,7 +102,7 @@ class Volatile:
 
     `params`: names of canonical parameters. `members`: names of members of a part (and of an `opaque` part's
     value). `system_prefixes`: a block of the leading system message that starts so loses its first line (the
-    billing line of Claude Code, CLIENTS.md); a block emptied by this goes too.
+    billing line of Claude Code, CLIENTS.md) and blank lines after it; a block emptied by this goes too.
     """
 
     params: frozenset[str] = frozenset()

@@ -69,8 +69,11 @@ def is_auth_header(name: str) -> bool:
 
 
 def is_credential_parameter(name: str, value: str) -> bool:
-    """Whether a query parameter, both decoded, holds a credential: by the decision that members have."""
-    lowered = name.strip().lower()
+    """Whether a query parameter, both decoded, holds a credential: by the decision that members have.
+
+    Google takes its own parameters with a `$` too (`$key`).
+    """
+    lowered = name.strip().lower().removeprefix("$")
     if lowered in CREDENTIAL_PARAMETERS:
         return True
     kind: NameKind = "token" if lowered in VAGUE_PARAMETERS else name_kind(lowered)

@@ -164,10 +164,10 @@ def may_be_text(kind: str, data: str) -> bool:
     """
     if _BINARY.match(kind):
         return False
-    head = _plain_bytes(data[:_HEAD])
+    head = plain_bytes(data[:_HEAD])
     if head is None or b"\0" in head:
         return False
-    whole = _plain_bytes(data)
+    whole = plain_bytes(data)
     if whole is None or b"\0" in whole:
         return False
     try:
@@ -177,7 +177,8 @@ def may_be_text(kind: str, data: str) -> bool:
     return True
 
 
-def _plain_bytes(data: str) -> bytes | None:
+def plain_bytes(data: str) -> bytes | None:
+    """The bytes in base64 of either alphabet, with or without line ends and padding; None if broken."""
     try:
         # A data URI may write its `=` and `+` as any URL may.
         plain = "".join((unquote(data) if "%" in data else data).split()).translate(_URL_ALPHABET)
@@ -188,7 +189,7 @@ def _plain_bytes(data: str) -> bytes | None:
 
 def decoded_text(data: str) -> str | None:
     """The text in base64 of either alphabet, bytes that are not UTF-8 as surrogates; None if broken."""
-    plain = _plain_bytes(data)
+    plain = plain_bytes(data)
     return None if plain is None else plain.decode("utf-8", "surrogateescape")
 
 

@@ -24,7 +24,7 @@ from rewind_proxy.canonical.pointer import Pointer
 from rewind_proxy.canonical.preset import Preset
 from rewind_proxy.canonical.roots import Root, folder_spans, root_spans, temp_name_spans
 from rewind_proxy.canonical.spans import SEPARATOR, Leaf, Span
-from rewind_proxy.canonical.text import normalise_text
+from rewind_proxy.canonical.text import composed, normalise_text
 from rewind_proxy.canonical.times import in_days, time_spans
 from rewind_proxy.canonical.uuids import uuid_spans
 
@@ -55,19 +55,28 @@ class Scrubber:
             (f"scrub:{rule.name}", rule.name, re.compile(rule.pattern), rule.where) for rule in settings.scrub
         )
         self._agents = tuple((preset.rule_id(rule), rule) for rule in preset.scrub) if preset else ()
-        self._cache: TextCache[tuple[str, str, Place, object], Leaf] = TextCache(_REMEMBERED)
+        self._cache: TextCache[tuple[str, str, Place, object, bool], Leaf] = TextCache(_REMEMBERED)
 
     def leaf(
-        self, text: str, member: str, place: Place, roots: tuple[Root, ...], rooted: object = None
+        self,
+        text: str,
+        member: str,
+        place: Place,
+        roots: tuple[Root, ...],
+        rooted: object = None,
+        *,
+        as_written: bool = False,
     ) -> Leaf:
         """The leaf of `text`, found under `member` at `place`, in a request whose roots are known.
 
-        `rooted` stands for the roots where many leaves are looked up: it is quicker to hash.
+        `rooted` stands for the roots where many leaves are looked up: it is quicker to hash. A text that
+        counts `as_written` keeps its blanks and line ends.
         """
-        key = (text, member, place, roots if rooted is None else rooted)
+        key = (text, member, place, roots if rooted is None else rooted, as_written)
         known = self._cache.get(key)
         if known is None:
-            normal = text if FOLDING in self._off else normalise_text(text)
+            fold = composed if as_written else normalise_text
+            normal = text if FOLDING in self._off else fold(text)
             known = _following(Leaf(normal, self._scan(normal, member, place, roots)))
             self._cache.put(key, known, len(text))
         return known
@@ -137,6 +146,8 @@ class Verbatim(Scrubber):
         place: Place,  # noqa: ARG002
         roots: tuple[Root, ...],  # noqa: ARG002
         rooted: object = None,  # noqa: ARG002
+        *,
+        as_written: bool = False,  # noqa: ARG002
     ) -> Leaf:
         """See `Scrubber.leaf`."""
         return Leaf(text, ())

@@ -1,16 +1,14 @@
-"""Steps 0, 4, 5 and 10 on the values of a request: media to digests, text leaves to placeholders."""
+"""Steps 4, 5 and 10 on the values of a request: media to digests, text leaves to placeholders."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
-from contextlib import suppress
 
 from rewind_proxy.canonical.cache import TextCache
 from rewind_proxy.canonical.linking import linking_id
 from rewind_proxy.canonical.model import SEALS, JsonObject, JsonValue, MatchSettings, Message
 from rewind_proxy.canonical.pointer import Pointer
+from rewind_proxy.canonical.redact_places import plain_bytes
 from rewind_proxy.canonical.roots import Root
 from rewind_proxy.canonical.scrub import LINKING_ID, PLACE_OF_ROLE, Numbering, Place, Scrubber, Verbatim
 
@@ -33,7 +31,16 @@ _REFERENCES = _UNSCANNED | frozenset(
         "file_uri gcs_uri gcsUri s3Uri fileId fileIds vectorStoreIds knowledgeBaseId"
     ).split()
 )
-_TOOLS_OWN = frozenset(["arguments", "parameters", "input_schema"])
+# An object of its own, for what stands below `arguments` is not folded (`text.composed`).
+_ARGUMENTS = frozenset([*_UNSCANNED])
+_TOOLS_OWN = {"arguments": _ARGUMENTS, "parameters": _UNSCANNED, "input_schema": _UNSCANNED}
+# Where linking ids stand beside the `id` of a call or result: in what an adapter knows no better, and in the
+# `caller` of a call that a program made (Anthropic).
+_LINKS: dict[JsonValue, tuple[str, tuple[str, ...]]] = {
+    "opaque": ("value", ("approval_request_id", "call_id", "tool_call_id", "tool_use_id")),
+    "tool_call": ("caller", ("tool_id",)),
+    "tool_result": ("caller", ("tool_id",)),
+}
 # Members of a part, and parameters, that name something or are kept byte for byte.
 _NAMES = frozenset(
     (
@@ -55,12 +62,11 @@ class MediaDigests:
         self._known: TextCache[str, str] = TextCache(_MEDIA)
 
     def digest(self, data: str) -> str | None:
-        """sha256 of the decoded bytes, hex; None when the text is not base64."""
+        """sha256 of the bytes in base64 however it is spelt (`plain_bytes`), hex; None when it is broken."""
         digest = self._known.get(data)
         if digest is None:
-            try:
-                raw = base64.b64decode(data + "=" * (-len(data) % 4), validate=True)
-            except (binascii.Error, ValueError):
+            raw = plain_bytes(data)
+            if raw is None:
                 return None
             digest = hashlib.sha256(raw).hexdigest()
             self._known.put(data, digest, len(data))
@@ -101,10 +107,23 @@ class Walk:
         if kind == "reasoning" and any(part.get(name) for name in SEALS):
             # Re-basing leaves it alone (DESIGN §8), so a session that was moved sends it back as it was.
             return Walk(_AS_IT_IS, self._media_digests, self._numbering, ()).named(part, place, at)
-        if kind not in ("tool_call", "tool_result"):
+        if kind not in _LINKS:
             return self.named(part, place, at)
-        shown = self.named({name: value for name, value in part.items() if name != "id"}, place, at)
-        shown["id"] = self._linking_id(part, at)
+        member, names = _LINKS[kind]
+        holder = part.get(member)
+        ids: JsonObject = {}
+        if isinstance(holder, dict) and isinstance(holder.get("type"), str):
+            ids = {name: holder[name] for name in names if holder.get(name)}
+        rest: JsonObject = {name: value for name, value in part.items() if name != "id"}
+        if ids and isinstance(holder, dict):
+            rest[member] = {name: value for name, value in holder.items() if name not in ids}
+        shown = self.named(rest, place, at)
+        if kind != "opaque":
+            shown["id"] = self._linking_id(part.get("id"), at.member("id"))
+        if ids and isinstance(inner := shown[member], dict):
+            inner |= {
+                name: self._linking_id(value, at.member(member).member(name)) for name, value in ids.items()
+            }
         return shown
 
     def named(self, value: JsonObject, place: Place, at: Pointer) -> JsonObject:
@@ -151,38 +170,29 @@ class Walk:
         if isinstance(value, str):
             if member in unscanned:
                 return value
-            leaf = self._scrubber.leaf(value, member, place, self._roots, self._rooted)
+            as_written = unscanned is _ARGUMENTS or (member == "arguments" and unscanned is _REFERENCES)
+            leaf = self._scrubber.leaf(value, member, place, self._roots, self._rooted, as_written=as_written)
             captured = self._numbering.captured
             if captured.by_word and self._scrubber.follows:
                 leaf = captured.follow(leaf)
             return self._numbering.render(leaf, Pointer(above, step) if leaf.spans else above)
         if isinstance(value, dict | list):
-            below = _UNSCANNED if member in _TOOLS_OWN else unscanned
+            below = _TOOLS_OWN.get(member, unscanned) if unscanned is _REFERENCES else unscanned
             return self.value(value, member, place, Pointer(above, step), below)
         return value
 
-    def _linking_id(self, part: JsonObject, at: Pointer) -> str:
-        value = linking_id(part.get("id"))
-        return self._numbering.take(LINKING_ID, "id", value, at.member("id"))
+    def _linking_id(self, sent: JsonValue, at: Pointer) -> str:
+        return self._numbering.take(LINKING_ID, "id", linking_id(sent), at)
 
     def _media(self, part: JsonObject) -> JsonObject:
-        """Steps 0 and 4: text in base64 is read as text, other media become the digest of their bytes."""
-        data, url = part.get("data"), part.get("url")
-        media_type = part.get("media_type")
-        shown = dict(part)
-        if isinstance(url, str) and url.startswith("data:") and ";base64," in url[:200]:
-            prefix, _, data = url.partition(";base64,")
-            media_type = prefix.removeprefix("data:").partition(";")[0]
-            del shown["url"]
-            shown["media_type"] = media_type
-        digest = self._media_digests.digest(data) if isinstance(data, str) else None
-        if digest is None or not isinstance(data, str):
-            return shown
-        shown["data"] = f"sha256:{digest}"
-        if isinstance(media_type, str) and media_type.startswith("text/"):
-            with suppress(UnicodeDecodeError):  # not text after all: its digest says what it is
-                shown["data"] = base64.b64decode(data + "=" * (-len(data) % 4)).decode("utf-8")
-        return shown
+        """Step 4: media become the digest of their bytes, in an object, which no text of a wire can be."""
+        data = part.get("data")
+        if data is None:
+            return part
+        if not isinstance(data, str):
+            return {**part, "data": [data]}  # so that none is taken for the digest of another
+        digest = self._media_digests.digest(data)
+        return part if digest is None else {**part, "data": {"sha256": digest}}
 
 
 def in_order(members: JsonObject) -> list[str]:

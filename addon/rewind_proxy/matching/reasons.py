@@ -13,9 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.jcs import dumps
-from rewind_proxy.canonical.model import JsonObject, JsonValue, Volatile
+from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Volatile
 from rewind_proxy.canonical.scrub import FOLDING
+from rewind_proxy.canonical.tail import tail
 from rewind_proxy.canonical.text import normalise_text
+from rewind_proxy.canonical.volatile import inner_tools, nested, system_line
 from rewind_proxy.matching.reading import Reading
 from rewind_proxy.store.records import RequestRecord
 
@@ -154,10 +156,22 @@ def aspects(reading: Reading, tail_n: int) -> Aspects:
         ignored=normalised.ignored,
         volatile=_volatile(reading),
         folded=folded.digest(),
-        tools=tuple(str(tool.get("name", tool.get("type"))) for tool in canonical.tools),
+        tools=tuple(_names(canonical.tools)),
         nulls=nulls,
-        cut=_digest([each.to_json() for each in canonical.messages[:-tail_n]]) if tail_n else b"",
+        cut=_cut(canonical.messages, tail_n) if tail_n else b"",
     )
+
+
+def _names(tools: Sequence[JsonValue]) -> Iterator[str]:
+    for tool in tools:
+        if isinstance(tool, dict):
+            yield str(tool.get("name", tool.get("type")))
+            yield from _names(inner_tools(tool))
+
+
+def _cut(messages: Sequence[Message], tail_n: int) -> bytes:
+    kept = set(map(id, tail(messages, tail_n)))
+    return _digest([each.to_json() for each in messages if id(each) not in kept])
 
 
 def _addresses(a: RequestRecord, b: RequestRecord) -> Iterator[tuple[str, JsonValue, JsonValue]]:
@@ -180,10 +194,12 @@ def _volatile(reading: Reading) -> dict[str, bytes]:
             _take_volatile(part, volatile, found)
             text = part.get("text")
             first = index == 0 and message.role == "system" and isinstance(text, str)
-            if first and isinstance(text, str) and text.startswith(volatile.system_prefixes):
-                found.setdefault(SYSTEM_LINE, []).append(text.partition("\n")[0])
+            if first and isinstance(text, str) and (line := system_line(text, volatile)):
+                found.setdefault(SYSTEM_LINE, []).append(line)
     for tool in reading.canonical.tools:
-        _take_volatile(tool, volatile, found)
+        for each in (tool, *inner_tools(tool)):
+            if isinstance(each, dict):
+                _take_volatile(each, volatile, found)
     return {name: _digest(values) for name, values in found.items()}
 
 
@@ -193,11 +209,8 @@ def _take_volatile(part: JsonObject, volatile: Volatile, found: dict[str, list[J
         for name in volatile.members.intersection(part):
             if part[name] is not None:
                 found.setdefault(name, []).append(part[name])
-    inner, content = part.get("value"), part.get("content")
-    if part.get("type") == "opaque" and isinstance(inner, dict):
-        _take_volatile(inner, volatile, found)
-    if part.get("type") == "tool_result" and isinstance(content, list):
-        for each in content:
+    for _, inner in nested(part):
+        for each in inner if isinstance(inner, list) else [inner]:
             if isinstance(each, dict):
                 _take_volatile(each, volatile, found)
 

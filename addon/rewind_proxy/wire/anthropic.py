@@ -22,15 +22,29 @@ from rewind_proxy.canonical.model import (
 from rewind_proxy.wire import answers
 from rewind_proxy.wire.address import add_address
 from rewind_proxy.wire.conversation import (
+    BILLING_LINE,
     Conversation,
+    media_from_data,
+    media_from_url,
+    odd_turn,
     opaque,
     sent,
+    sent_text,
     text_parts,
     tool_result,
     with_rest,
     wrapped,
 )
-from rewind_proxy.wire.parameters import all_tools, lift, present, rename, string_list, take_list
+from rewind_proxy.wire.parameters import (
+    BOOKKEEPING,
+    all_tools,
+    lift,
+    name_bookkeeping,
+    present,
+    rename,
+    string_list,
+    take_list,
+)
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _NAMES = {"stop_sequences": "stop", "output_format": "response_format"}
@@ -43,9 +57,10 @@ class Anthropic:
 
     wire: Wire = "anthropic"
     volatile = Volatile(
-        params=frozenset({"metadata", "cache_control", _PREVIOUS}),
+        # Vertex and Bedrock have the version in the body, Anthropic in a header, which is in no fingerprint.
+        params=BOOKKEEPING | {"metadata", "cache_control", "anthropic_version", _PREVIOUS},
         members=frozenset({"cache_control"}),
-        system_prefixes=("x-anthropic-billing-header:",),
+        system_prefixes=BILLING_LINE,
     )
 
     def request(self, target: Target, operation: Operation, body: JsonObject) -> CanonicalRequest:
@@ -59,6 +74,7 @@ class Anthropic:
         lift(fields, "output_config", {"format": "response_format"})
         lift(fields, "diagnostics", {"previous_message_id": _PREVIOUS})
         _tool_choice(fields)
+        name_bookkeeping(fields, target.host)
         params = rename(fields, _NAMES)
         if "stop" in params:
             params["stop"] = string_list(params["stop"])
@@ -96,12 +112,12 @@ _LENGTH = ("max_tokens", "model_context_window_exceeded")
 
 def _message(conversation: Conversation, message: JsonValue) -> None:
     if not isinstance(message, dict):
-        conversation.add("user", [opaque(message)])
+        conversation.add("user", [odd_turn(message)])
         return
     name = message.get("role")
     role = _ROLES.get(name) if isinstance(name, str) else None
     if role is None:
-        conversation.add("user", [opaque(message)])
+        conversation.add("user", [odd_turn(message)])
         return
     parts = wrapped(_blocks(message.get("content")), message, "role", "content")
     if role != "user" or not parts:
@@ -128,17 +144,21 @@ def _block(block: JsonValue) -> list[JsonObject]:
         return [opaque(block)]
     kind = block.get("type")
     if kind == "text" and isinstance(text := block.get("text"), str):
-        return [] if not text and len(block) == 2 else [block]
-    if kind == "tool_use":
+        return sent_text(block, text)
+    if kind == "tool_use" or (_ends(kind, "_tool_use") and "id" in block):
         call: JsonObject = {
             "type": "tool_call",
             "id": sent(block.get("id")),
             "name": sent(block.get("name")),
             "arguments": block.get("input"),
         }
+        if kind != "tool_use":  # of the provider's own tools: `server_tool_use`, `mcp_tool_use`
+            call["call_type"] = kind
         return [with_rest(call, block, "type", "id", "name", "input")]
-    if kind == "tool_result":
-        result = tool_result(block.get("tool_use_id"), list(_blocks(block.get("content"))))
+    if kind == "tool_result" or (_ends(kind, "_tool_result") and "tool_use_id" in block):
+        result = tool_result(block.get("tool_use_id"), _blocks(block.get("content")))
+        if kind != "tool_result":
+            result["result_type"] = kind
         known = ["type", "tool_use_id", "content"]
         if block.get("is_error") is False:  # what other wires say by leaving it out
             known.append("is_error")
@@ -152,20 +172,24 @@ def _block(block: JsonValue) -> list[JsonObject]:
     return [opaque(block) if media is None else media]
 
 
+def _ends(kind: JsonValue, ending: str) -> bool:
+    return isinstance(kind, str) and kind.endswith(ending)
+
+
 def _media(block: JsonObject, kind: JsonValue) -> JsonObject | None:
     source = block.get("source")
     if kind not in ("image", "document") or not isinstance(source, dict):
         return None
-    media: JsonObject = {"type": "media", "media_type": "image/*" if kind == "image" else "application/*"}
+    general = "image" if kind == "image" else "application"
     match source:
         case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
-            media |= {"media_type": media_type.lower(), "data": data}
+            media = media_from_data(media_type, data)
         case {"type": "text", "media_type": str(media_type), "data": str(data)}:
-            media |= {"media_type": media_type.lower(), "text": data}
+            media = {"type": "media", "media_type": media_type.lower(), "text": data}
         case {"type": "url", "url": str(url)}:
-            media["url"] = url
+            media = media_from_url(url, general)
         case {"type": "file", "file_id": file_id}:
-            media["file_id"] = file_id
+            media = {"type": "media", "media_type": f"{general}/*", "file_id": file_id}
         case _:
             return None
     known = ("type", "url", "file_id") if "data" not in source else ("type", "media_type", "data")

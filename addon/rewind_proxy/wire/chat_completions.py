@@ -20,10 +20,14 @@ from rewind_proxy.canonical.model import (
 from rewind_proxy.wire import answers
 from rewind_proxy.wire.address import add_address
 from rewind_proxy.wire.conversation import (
+    BILLING_LINE,
     Conversation,
     custom_call,
+    media_from_data,
     media_from_url,
+    odd_turn,
     opaque,
+    sent_text,
     text_parts,
     tool_call,
     tool_result,
@@ -31,9 +35,12 @@ from rewind_proxy.wire.conversation import (
     wrapped,
 )
 from rewind_proxy.wire.parameters import (
+    BOOKKEEPING,
+    OPENAI_CACHE,
     flatten,
     known_tools,
     lift,
+    name_bookkeeping,
     openai_tool_choice,
     present,
     rename,
@@ -49,7 +56,9 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
-_NAMES = {"max_completion_tokens": "max_tokens"}
+_NAMES = {"max_completion_tokens": "max_tokens", "random_seed": "seed"}  # the latter is Mistral's
+# Where a call stood in the stream that it was put together from, as some clients send it back.
+_CALL_INDEX = "call_index"
 
 
 class ChatCompletions:
@@ -57,8 +66,9 @@ class ChatCompletions:
 
     wire: Wire = "chat_completions"
     volatile = Volatile(
-        params=frozenset({"metadata", "prompt_cache_key", "safety_identifier"}),
-        members=frozenset({"cache_control"}),
+        params=BOOKKEEPING | OPENAI_CACHE | {"metadata", "safety_identifier"},
+        members=frozenset({"cache_control", "copilot_cache_control", "prompt_cache_breakpoint", _CALL_INDEX}),
+        system_prefixes=BILLING_LINE,
     )
 
     def request(self, target: Target, operation: Operation, body: JsonObject) -> CanonicalRequest:
@@ -68,6 +78,7 @@ class ChatCompletions:
         conversation.take(take_list(fields, "messages"), _message)
         tools = known_tools(take_list(fields, "tools"))
         lift(fields, "reasoning", {"effort": "reasoning_effort"})
+        name_bookkeeping(fields, target.host)
         params = rename(fields, _NAMES)
         if "stop" in params:
             params["stop"] = string_list(params["stop"])
@@ -102,14 +113,14 @@ class ChatCompletions:
 
 def _message(conversation: Conversation, message: JsonValue) -> None:
     if not isinstance(message, dict):
-        conversation.add("user", [opaque(message)])
+        conversation.add("user", [odd_turn(message)])
         return
     name = message.get("role")
     role = _ROLES.get(name) if isinstance(name, str) else None
     if role is None:
-        conversation.add("user", [opaque(message)])
+        conversation.add("user", [odd_turn(message)])
     elif role == "tool":
-        result = tool_result(message.get("tool_call_id"), list(_content(message.get("content"))))
+        result = tool_result(message.get("tool_call_id"), _content(message.get("content")))
         conversation.add(role, [with_rest(result, message, "role", "tool_call_id", "content")])
     elif role == "assistant":
         conversation.add(role, _assistant(message))
@@ -138,6 +149,8 @@ def _said(rest: JsonObject) -> Iterator[JsonObject]:
         del rest["function_call"]
         call = tool_call("", function.get("name"), function.get("arguments"))
         yield with_rest(call, function, "name", "arguments")
+    if images := take_list(rest, "images"):  # as OpenRouter's models draw them
+        rest["images"] = [part for image in images for part in _part(image)]
     for name in ("tool_calls", "annotations"):
         if rest.get(name) == []:  # as SDKs echo a message that has none
             del rest[name]
@@ -162,12 +175,20 @@ def _call(call: JsonValue) -> JsonObject:
         if call.get("type", "function") == "function" and isinstance(made := call.get("function"), dict):
             part = tool_call(call.get("id"), made.get("name"), made.get("arguments"))
             with_rest(part, made, "name", "arguments")
-            return with_rest(part, call, "id", "type", "function")
+            return _with_call(part, call, "function")
         if call.get("type") == "custom" and isinstance(made := call.get("custom"), dict):
             part = custom_call(call.get("id"), made.get("name"), made.get("input"))
             with_rest(part, made, "name", "input")
-            return with_rest(part, call, "id", "type", "custom")
-    return opaque(call)
+            return _with_call(part, call, "custom")
+    return opaque(call, "tool_calls")
+
+
+def _with_call(part: JsonObject, call: JsonObject, made: str) -> JsonObject:
+    known = ["id", "type", made]
+    if isinstance(index := call.get("index"), int):
+        part[_CALL_INDEX] = index
+        known.append("index")
+    return with_rest(part, call, *known)
 
 
 def _content(content: JsonValue) -> Iterator[JsonObject]:
@@ -187,7 +208,7 @@ def _part(part: JsonValue) -> list[JsonObject]:
         return [opaque(part)]
     kind = part.get("type")
     if kind == "text" and isinstance(text := part.get("text"), str):
-        return [] if not text and len(part) == 2 else [part]
+        return sent_text(part, text)
     if kind == "refusal" and (text := answers.string(part.get("refusal"))):
         return [with_rest({"type": "text", "text": text, "refusal": True}, part, "type", "refusal")]
     media = _media(part, kind)
@@ -204,7 +225,7 @@ def _media(part: JsonObject, kind: JsonValue) -> JsonObject | None:
             return with_rest(media, part, "type", "image_url")
     audio = part.get("input_audio")
     if kind == "input_audio" and isinstance(audio, dict) and isinstance(data := audio.get("data"), str):
-        media = {"type": "media", "media_type": f"audio/{audio.get('format', '*')}", "data": data}
+        media = media_from_data(f"audio/{audio.get('format', '*')}", data)
         return with_rest(with_rest(media, audio, "data", "format"), part, "type", "input_audio")
     file = part.get("file")
     if kind == "file" and isinstance(file, dict):

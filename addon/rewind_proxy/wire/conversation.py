@@ -9,14 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Self, TypeVar
+from urllib.parse import unquote
 
 from rewind_proxy.canonical.history import fold
 from rewind_proxy.canonical.jcs import dumps, parse
 from rewind_proxy.canonical.linking import linking_id
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Role
+from rewind_proxy.canonical.redact_places import data_uri, is_textual, plain_bytes
 from rewind_proxy.errors import OpaqueBodyError
 
 C = TypeVar("C", bound="Conversation")
+
+BILLING_LINE = ("x-anthropic-billing-header:",)
+"""How the line starts that Claude Code writes into its system prompt, through whatever wire it is sent on."""
+_PREFIX = "wire."
+_OURS = frozenset({"call_index", "call_type", "result_type", "refusal"})
 
 
 class Conversation:
@@ -103,9 +110,17 @@ def part_id(part: JsonObject) -> str:
     return linking_id(part.get("id"))
 
 
-def opaque(value: JsonValue) -> JsonObject:
-    """A part for what the adapter does not know."""
-    return {"type": "opaque", "value": value}
+def opaque(value: JsonValue, at: str = "") -> JsonObject:
+    """A part for what the adapter does not know; `at` tells where it stood, unless in place of a part."""
+    part: JsonObject = {"type": "opaque", "value": value}
+    if at:
+        part["at"] = at
+    return part
+
+
+def odd_turn(value: JsonValue) -> JsonObject:
+    """A part for a whole turn that the adapter does not know: a part that looks so is another thing."""
+    return opaque(value, "turn")
 
 
 def text_parts(text: str) -> list[JsonObject]:
@@ -113,16 +128,25 @@ def text_parts(text: str) -> list[JsonObject]:
     return [{"type": "text", "text": text}] if text else []
 
 
+def sent_text(part: JsonObject, text: str, *known: str) -> list[JsonObject]:
+    """A text that was sent in an object, with all that is not `known` of it; none when nothing is said."""
+    if len(part) == 2 and part.get("type") == "text":
+        return [part] if text else []
+    made = with_rest({"type": "text", "text": text}, part, "type", "text", *known)
+    return [made] if text or len(made) > 2 else []
+
+
 def with_rest(part: JsonObject, source: JsonObject, *known: str) -> JsonObject:
     """`part` with the members of `source` that are not `known`, under their own names.
 
-    One whose name `part` uses for something else is told apart by a prefix.
+    One whose name `part` uses for something else is told apart by a prefix, and so is one that has it. Words
+    of ours are not taken from a wire.
     """
     for name, value in source.items():
         if name not in known:
-            own = name
+            own = f"{_PREFIX}{name}" if name in _OURS or name.startswith(_PREFIX) else name
             while own in part:
-                own = f"wire.{own}"
+                own = f"{_PREFIX}{own}"
             part[own] = value
     return part
 
@@ -139,7 +163,7 @@ def wrapped(parts: Iterable[JsonObject], source: JsonObject, *known: str) -> lis
     }
     if not rest:
         return all_parts
-    about = opaque(rest)
+    about = opaque(rest, "message")
     if len(all_parts) != 1:
         about["of"] = len(all_parts)
     return [*all_parts, about]
@@ -176,19 +200,48 @@ def custom_call(call_id: JsonValue, name: JsonValue, source: JsonValue) -> JsonO
     }
 
 
-def tool_result(call_id: JsonValue, content: list[JsonObject]) -> JsonObject:
+def own_call(call_id: JsonValue, name: JsonValue, arguments: JsonValue, call_type: JsonValue) -> JsonObject:
+    """A call of a tool that is no function of the client's: what type of call it is counts."""
+    return {**tool_call(call_id, name, arguments), "call_type": call_type}
+
+
+def tool_result(call_id: JsonValue, content: Iterable[JsonObject]) -> JsonObject:
     """A result and its parts."""
     return {"type": "tool_result", "id": sent(call_id), "content": list(content)}
+
+
+_SAME_TYPES = {"image/jpg": "image/jpeg", "audio/mp3": "audio/mpeg", "audio/x-wav": "audio/wav"}
+"""Names that clients give to a type beside the registered one, or the usual one."""
+
+
+def media_from_data(media_type: str, data: str) -> JsonObject:
+    """A media part from base64; of media that are text, the text (DESIGN §5, step 0).
+
+    The text is read as redaction reads it, which has been over it before.
+    """
+    kind = media_type.lower()
+    kind = _SAME_TYPES.get(kind, kind)
+    if is_textual(kind) and (raw := plain_bytes(data)) is not None:
+        try:
+            return {"type": "media", "media_type": kind, "text": raw.decode("utf-8")}
+        except UnicodeDecodeError:
+            pass  # no text after all: the digest of its bytes says what it is
+    return {"type": "media", "media_type": kind, "data": data}
 
 
 def media_from_url(url: str, kind: str) -> JsonObject:
     """A media part from a URL: the bytes of a base64 `data:` URL, else the URL itself.
 
-    `kind` (`image`, `audio`, `application`) gives the media type where nothing tells it.
+    `kind` (`image`, `audio`, `application`) gives the media type where nothing tells it. Parameters of the
+    media type name a file or a character set, and are no part of it. Text is read where redaction reads it.
     """
     if url[:5].lower() == "data:":
         head, comma, data = url[5:].partition(",")
-        media_type, _, coding = head.rpartition(";")
+        parameters, _, coding = head.rpartition(";")
         if comma and coding.strip().lower() == "base64":
-            return {"type": "media", "media_type": media_type.lower() or "text/plain", "data": data}
+            media_type = parameters.partition(";")[0].strip() or "text/plain"
+            if not is_textual(media_type):
+                return media_from_data(media_type, unquote(data))  # RFC 2397: its `+` or `=` may be escaped
+            if data_uri(url):
+                return media_from_data(media_type, data)
     return {"type": "media", "media_type": f"{kind}/*", "url": url}

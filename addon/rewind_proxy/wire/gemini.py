@@ -19,6 +19,7 @@ from rewind_proxy.canonical.model import (
 )
 from rewind_proxy.wire import answers
 from rewind_proxy.wire.address import add_address
+from rewind_proxy.wire.conversation import BILLING_LINE
 from rewind_proxy.wire.gemini_content import Contents, add_content, system_parts
 from rewind_proxy.wire.gemini_fields import function_tools, name_fields, name_model, unwrapped
 from rewind_proxy.wire.gemini_names import camel
@@ -30,6 +31,7 @@ class Gemini:
 
     wire: Wire = "gemini"
     volatile = Volatile(
+        system_prefixes=BILLING_LINE,
         # Code Assist names the prompt, the session and who pays; labels are for the bill.
         params=frozenset({"labels", "user_prompt_id", "session_id", "project"}),
     )

@@ -12,7 +12,11 @@ from rewind_proxy.canonical.linking import linking_id
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Role
 from rewind_proxy.wire.conversation import (
     Conversation,
+    media_from_data,
+    media_from_url,
+    odd_turn,
     opaque,
+    own_call,
     text_parts,
     tool_result,
     with_rest,
@@ -98,7 +102,7 @@ def add_content(conversation: Contents, content: JsonValue) -> None:
     name = content.get("role", "user") if isinstance(content, dict) else None
     role = _ROLES.get(name) if isinstance(name, str) else None
     if role is None or not isinstance(content, dict):
-        conversation.add("user", [opaque(content)])
+        conversation.add("user", [odd_turn(content)])
         return
     parts = wrapped(_parts(content.get("parts"), conversation.ids), content, "role", "parts")
     if role == "assistant" or not parts:
@@ -139,18 +143,39 @@ def _part(part: JsonObject, ids: LinkingIds) -> list[JsonObject]:
         case {"text": str(text)}:
             made = with_rest({"type": "text", "text": text}, part, "text")
             return [] if not text and len(made) == 2 else [made]
-        case {"inlineData": dict(data)}:
-            return [with_rest(_media(data, "data", "data"), part, "inlineData")]
-        case {"fileData": dict(data)}:
-            return [with_rest(_media(data, "fileUri", "url"), part, "fileData")]
+        case {"toolCall": dict(call)}:  # of a tool that runs at the provider
+            made = own_call(call.get("id"), call.get("toolType"), call.get("args"), "toolCall")
+            with_rest(made, call, "id", "toolType", "args")
+            return [with_rest(made, part, "toolCall")]
+        case {"toolResponse": dict(response)}:
+            content = [opaque(response["response"])] if response.get("response") else []
+            made = tool_result(response.get("id"), content) | {"result_type": "toolResponse"}
+            with_rest(made, response, "id", "response")
+            return [with_rest(made, part, "toolResponse")]
+    if (media := _media(part)) is not None:
+        return [media]
     return [opaque(part)]
 
 
-def _media(data: JsonObject, own: str, neutral: str) -> JsonObject:
-    data = camel(data)
+def _media(part: JsonObject) -> JsonObject | None:
+    match part:
+        case {"inlineData": dict(inline)}:
+            inline = camel(inline)
+            if isinstance(data := inline.get("data"), str):
+                media = with_rest(media_from_data(_mime_type(inline), data), inline, "mimeType", "data")
+                return with_rest(media, part, "inlineData")
+        case {"fileData": dict(file)}:
+            file = camel(file)
+            media_type = _mime_type(file)
+            if isinstance(url := file.get("fileUri"), str):
+                media = media_from_url(url, "*") | {"media_type": media_type}
+                return with_rest(with_rest(media, file, "mimeType", "fileUri"), part, "fileData")
+    return None
+
+
+def _mime_type(data: JsonObject) -> str:
     media_type = data.get("mimeType")
-    kind = media_type.lower() if isinstance(media_type, str) else "*/*"
-    return with_rest({"type": "media", "media_type": kind, neutral: data.get(own)}, data, "mimeType", own)
+    return media_type.lower() if isinstance(media_type, str) else "*/*"
 
 
 def _result(response: JsonObject, ids: LinkingIds) -> JsonObject:

@@ -112,4 +112,7 @@ def _choice(calling: Mapping[str, JsonValue]) -> JsonValue:
             return _MODES[mode]
         case {"mode": "ANY", "allowedFunctionNames": [str(name)], **rest} if not rest:
             return {"type": "function", "name": name}
+        case {"mode": "ANY", "allowedFunctionNames": [str(), str(), *_] as names, **rest} if not rest:
+            tools: list[JsonValue] = [{"type": "function", "name": name} for name in names]
+            return {"type": "allowed_tools", "mode": "required", "tools": tools}
     return None

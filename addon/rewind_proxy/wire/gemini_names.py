@@ -18,6 +18,7 @@ _PROTO_NAMES = frozenset(
         "frequency_penalty", "response_mime_type", "response_schema", "response_json_schema",
         "response_logprobs", "thinking_config", "parameters_json_schema", "generate_content_request",
         "google_search", "google_search_retrieval", "code_execution", "url_context", "display_name",
+        "tool_call", "tool_response", "tool_type",
     ]
 )  # fmt: skip
 

@@ -11,6 +11,15 @@ from collections.abc import Callable, Mapping
 from rewind_proxy.canonical.history import fold
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 
+OPENAI_CACHE = frozenset(
+    {"prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "prompt_cache_isolation_key"}
+)
+"""Names of OpenAI's parameters that say where and how long a prompt is cached; the last one is Fireworks'."""
+_OPENROUTER = "openrouter.ai"
+_BOOKS = {"session_id": "openrouter.session_id", "trace": "openrouter.trace"}
+BOOKKEEPING = frozenset(_BOOKS.values())
+"""Names of parameters that only group requests for the provider's books and traces."""
+
 
 def present(body: JsonObject) -> JsonObject:
     """A copy of `body` without its null members: null and absent are one (DESIGN §5, step 6)."""
@@ -42,6 +51,17 @@ def lift(fields: JsonObject, wrapper: str, names: Mapping[str, str]) -> None:
         del fields[wrapper]
     else:
         fields[wrapper] = rest
+
+
+def name_bookkeeping(fields: JsonObject, host: str) -> None:
+    """Give what OpenRouter takes for its own books a name that is known as volatile (`BOOKKEEPING`).
+
+    Elsewhere a `session_id` may be a conversation that the provider keeps.
+    """
+    if host == _OPENROUTER:
+        for own, name in _BOOKS.items():
+            if own in fields:
+                fields[name] = fields.pop(own)
 
 
 def take_list(fields: JsonObject, name: str) -> list[JsonValue]:
