@@ -242,6 +242,36 @@ def test_credentials_in_the_query_are_not_in_the_key() -> None:
 
     assert exact("key=a&alt=sse") == exact("alt=sse&key=b") == exact("alt=sse")
     assert exact("alt=json") != exact("alt=sse")
+    assert exact("alt=sse&a=1") != exact("a=1&alt=sse")
+
+
+@pytest.mark.parametrize(
+    "name", ["key", "Key", "%6Bey", "k%45y", "$key", "%24key", "access_token", "ACCESS%5Ftoken"]
+)
+def test_a_key_in_the_query_in_any_spelling(name: str) -> None:
+    """A credential in the URL is in neither fingerprint, however its name is cased or escaped (CASES 36)."""
+    path = "/v1beta/models/m1:generateContent?alt=sse"
+    body = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
+    token = "ya29." + "k7Qw" * 8
+    plain, keyed = (
+        read(body, host="generativelanguage.googleapis.com", path=path + more)
+        for more in ("", f"&{name}={token}")
+    )
+    assert (plain.exact, plain.fingerprint) == (keyed.exact, keyed.fingerprint)
+    other = read(body, host="generativelanguage.googleapis.com", path=f"{path}&{name}word={token}")
+    assert other.exact != plain.exact
+
+
+def test_order_of_the_query() -> None:
+    """The order of parameters counts in the exact tier alone; their values count in both."""
+    path = "/v1beta/models/m1:generateContent"
+    body = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
+    host = "generativelanguage.googleapis.com"
+    one, two, three = (
+        read(body, host=host, path=f"{path}?{query}") for query in ("b=2&a=1", "a=1&b=2", "a=2&b=1")
+    )
+    assert one.exact != two.exact
+    assert one.fingerprint == two.fingerprint != three.fingerprint
 
 
 SCRIPT = """

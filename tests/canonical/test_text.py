@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewind_proxy.canonical.text import normalise_text
+from rewind_proxy.canonical.text import composed, normalise_text
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,18 @@ from rewind_proxy.canonical.text import normalise_text
         ("~~~\n```\na  b\n~~~\ny  z", "~~~\n```\na  b\n~~~\ny z"),
         ("```\n~~~\na  b\n```\ny  z", "```\n~~~\na  b\n```\ny z"),
         ("\n```", "\n```"),
+        ("> ```\n> a  b\n> ```\n> y  z", "> ```\n> a  b\n> ```\n> y z"),
+        (">> ~~~ py\n>> a  b\n>> ~~~\ny  z", ">> ~~~ py\n>> a  b\n>> ~~~\ny z"),
+        ("> ```\n> a  b\ny  z\n```\na  b\n```", "> ```\n> a  b\ny z\n```\na  b\n```"),
+        ("- ```\n  a  b\n  ```\n- y  z", "- ```\n  a  b\n  ```\n- y z"),
+        ("1. > ```\n   > a  b\n   > ```\ny  z", "1. > ```\n   > a  b\n   > ```\ny z"),
+        ("12) - ```\na  b\n```\ny  z", "12) - ```\na  b\n```\ny z"),
+        ("-```\ny  z\n```\na  b", "-```\ny z\n```\na  b"),
+        ("````\n```\na  b\n```\na  b\n````\ny  z", "````\n```\na  b\n```\na  b\n````\ny z"),
+        ("```\n- ```\na  b\n```\ny  z", "```\n- ```\na  b\n```\ny z"),
+        ("```\n```py\na  b\n```\ny  z", "```\n```py\na  b\n```\ny z"),
+        ("```x  y``` z\ny  z", "```x y``` z\ny z"),
+        ("~~~ x ~~~\na  b", "~~~ x ~~~\na  b"),
         ("long line " * 3, "long line long line long line"),
         ("", ""),
     ],
@@ -35,7 +47,12 @@ def test_table(text: str, normal: str) -> None:
     assert normalise_text(text) == normal
 
 
-@given(st.text(st.sampled_from("a \t\n\r`~e\u0301")))
+def test_composed() -> None:
+    """NFC and nothing else: blanks, line ends and fences are as they were."""
+    assert composed("cafe\u0301  \r\nx \t") == "café  \r\nx \t"
+
+
+@given(st.text(st.sampled_from("a \t\n\r`~e\u0301>-1.)")))
 def test_idempotent(text: str) -> None:
     """Normalising twice is normalising once."""
     once = normalise_text(text)
