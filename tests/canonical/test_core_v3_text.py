@@ -174,7 +174,7 @@ class TestBase64:
 def test_linear(unit: str) -> None:
     """A megabyte of hostile text takes well under two seconds."""
     text = "data:" + unit * (2**20 // len(unit)) + "."
-    started = time.perf_counter()
+    started = time.thread_time()
     normalize_text(text)
     normalize_text(text[5:])
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2

@@ -583,6 +583,6 @@ def test_a_megabyte_is_quick(wire: Wire) -> None:
     words = f"some words of prose and {A}/src/x.py " * 1500 + "more words " * 3000
     recorded = body(wire, "sse", Said(words, {"p": words}), range(0, len(words), 24))
     assert len(recorded) > 500_000
-    started = time.perf_counter()
+    started = time.thread_time()
     assert rebase(recorded, wire, "sse", TO_POSIX).count == 3000
-    assert time.perf_counter() - started < 4
+    assert time.thread_time() - started < 4

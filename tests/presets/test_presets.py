@@ -292,11 +292,11 @@ _HOSTILE = (
 def test_the_rules_take_linear_time(preset: Preset, piece: str) -> None:
     """A megabyte of the worst beginnings costs less than two seconds."""
     text = piece * (2**20 // len(piece))
-    begun = time.perf_counter()
+    begun = time.thread_time()
     for finder in (*preset.scrub, *preset.cues.cwd, *preset.cues.home, *preset.cues.root):
         for _ in finder.pattern.finditer(text):
             pass
-    assert time.perf_counter() - begun < 2
+    assert time.thread_time() - begun < 2
 
 
 def test_a_scrubber_without_a_preset_has_no_rules_of_one() -> None:

@@ -74,9 +74,9 @@ def test_cut_anywhere(lines: list[tuple[bytes, bytes]], cuts: list[int]) -> None
 def test_linear_time() -> None:
     """One line fed byte by byte, and very many lines, cost time in proportion."""
     parser = Parser()
-    started = time.perf_counter()
+    started = time.thread_time()
     for _ in range(200_000):
         parser.feed(b"x")
     parser.feed(b"\n\n")
     assert len(parse(b"data: x\n\n" * 100_000).events) == 100_000
-    assert time.perf_counter() - started < 10
+    assert time.thread_time() - started < 10
