@@ -164,7 +164,7 @@ def over_http2(tmp_path_factory: pytest.TempPathFactory, confdir: Path) -> Itera
             yield running, provider
 
 
-def test_a_cut_of_a_providerover_http2(over_http2: tuple[Proxy, H2Provider]) -> None:
+def test_a_cut_of_a_provider_over_http2(over_http2: tuple[Proxy, H2Provider]) -> None:
     """It breaks off at once, not when the provider ends it."""
     running, provider = over_http2
     bodies = [CHAT_SSE.body(f"{new_prompt()} {ENDLESS}", "m1", 100)]
