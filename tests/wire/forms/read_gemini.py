@@ -89,7 +89,9 @@ async def read_later(url: str, streams: bool) -> dict[str, Any]:
     if not streams:
         return {"async generate": seen([await models.generate_content(**ARGUMENTS)])}
     stream = await models.generate_content_stream(**ARGUMENTS)
-    return {"async stream": seen([response async for response in stream])}
+    responses = [response async for response in stream]
+    chat = await client.aio.chats.create(model="m").send_message_stream("Go on.")
+    return {"async stream": seen(responses), "async chat": seen([response async for response in chat])}
 
 
 if __name__ == "__main__":
