@@ -52,7 +52,9 @@ class Gateway:
         adapter, target = ADAPTERS[self.own], Target("POST", "gateway", exchange.request.path)
         body = json.loads(exchange.request.decoded)
         request = adapter.request(target, "generate", body)
-        said = Said(tuple(Meaning(adapter.volatile).messages(request)), request.tools, request.params)
+        said = Said(
+            tuple(Meaning(adapter.volatile).messages(request.messages)), request.tools, request.params
+        )
         host, path = _ADDRESSES[self.wire, self.form]
         sent = body_of(self.wire, said)
         if self.wire != "gemini":  # there the path says both
