@@ -419,6 +419,7 @@ class TestShow:
                     {"choices": [{"index": 0, "delta": {"content": "Hel"}}]},
                     {"choices": [{"index": 0, "delta": {"content": "lo"}}]},
                     {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, **CHAT_TOOL_CALL}]}}]},
+                    {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
                 ),
             ),
             (
@@ -444,6 +445,7 @@ class TestShow:
                             "arguments": '{"path": "/x/y", "limit": 10}',
                         },
                     },
+                    {"type": "response.completed", "response": {"id": "resp_1"}},
                 ),
             ),
             (
@@ -483,7 +485,8 @@ class TestShow:
                                             }
                                         }
                                     ]
-                                }
+                                },
+                                "finishReason": "STOP",
                             }
                         ]
                     },

@@ -479,6 +479,32 @@ def test_code_assist_wraps_its_responses() -> None:
     assert rebase(recorded, "gemini", "sse", TO_POSIX).body == recorded.replace(A.encode(), B.encode())
 
 
+def test_arguments_in_pieces_of_gemini() -> None:
+    """A path that Vertex cuts is put back over its pieces; the next call's pieces are not its own."""
+    half = len(A) // 2
+    begun: JsonObject = {"name": "f", "willContinue": True}
+    calls: list[JsonObject] = [begun, partial(A[:half]), partial(A[half:]), {}, begun, partial(A[half:]), {}]
+    parts: list[JsonValue] = [
+        {"candidates": [{"content": {"parts": [{"functionCall": call}]}}]} for call in calls
+    ]
+    rebased = rebase(stream(parts, typed=False), "gemini", "sse", TO_POSIX)
+    said = [
+        str(
+            dig(
+                event, "candidates", 0, "content", "parts", 0, "functionCall", "partialArgs", 0, "stringValue"
+            )
+        )
+        for index, event in enumerate(events(rebased.body))
+        if index in (1, 2, 5)
+    ]
+    assert ("".join(said[:2]), said[2], rebased.count) == (B, A[half:], 1)
+
+
+def partial(piece: str) -> JsonObject:
+    """A piece of the argument `path`, of Vertex."""
+    return {"partialArgs": [{"jsonPath": "$.path", "stringValue": piece}], "willContinue": True}
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_framing_stays(end: bytes) -> None:
     """Line ends, comments, spaces, a BOM, an event over two lines and one without a blank line stay."""

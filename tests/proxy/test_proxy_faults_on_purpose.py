@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 import pytest
@@ -23,13 +25,15 @@ from proxy.calls import (
     new_prompt,
 )
 from proxy.conftest import Stage, Start, tell
+from proxy.h2_origin import ENDLESS, EVENTS, SLOW, H2Provider
 from proxy.looking import record, recorded, steps_of, until
+from proxy.origins import Identity, origin
 from rewind_proxy.cli.provider import FakeProvider
 from rewind_proxy.store.records import StepRecord
 from rewind_proxy.wire.sse import parse
 from support import behaviours
 from support.client import Client, Got
-from support.proxies import Proxy
+from support.proxies import Proxy, proxy
 
 Way: TypeAlias = Literal["replayed", "live"]
 
@@ -137,13 +141,50 @@ def test_a_cut_stream(begin: Begin, way: Way) -> None:
 
 
 @WAYS
-def test_a_cut_over_http2(begin: Begin, way: Way) -> None:
+def test_a_cutover_http2(begin: Begin, way: Way) -> None:
     """Over HTTP/2 the stream is reset, and the connection stays for the others."""
     at = begin(way, CHAT_SSE, "turn=1:cut-after=3")
     body = CHAT_SSE.body(at.prompt, "m1", 100)
     cut, whole = h2_client.posts(at.proxy, OPENAI, CHAT_SSE.path, [body, body], at.headers)
     assert (cut.cut, len(parse(cut.body).events)) == (True, 3)
     assert (whole.cut, whole.body.endswith(b"data: [DONE]\n\n")) == (False, True)
+
+
+@pytest.fixture(scope="module")
+def over_http2(tmp_path_factory: pytest.TempPathFactory, confdir: Path) -> Iterator[tuple[Proxy, H2Provider]]:
+    folder = tmp_path_factory.mktemp("http2")
+    (folder / "proxy").mkdir()
+    identity = Identity.make(folder / "ca", "localhost")
+    identity.context.set_alpn_protocols(["h2"])
+    provider = H2Provider()
+    with origin(provider.serve, identity) as port:
+        settings = {"upstream": f"{OPENAI}=https://localhost:{port}", "fault": "turn=1:cut-after=2"}
+        trust = ("--set", f"ssl_verify_upstream_trusted_ca={identity.ca}")
+        with proxy(folder / "proxy", confdir, settings=settings, options=trust) as running:
+            yield running, provider
+
+
+def test_a_cut_of_a_provider_over_http2(over_http2: tuple[Proxy, H2Provider]) -> None:
+    """It breaks off at once, not when the provider ends it."""
+    running, provider = over_http2
+    bodies = [CHAT_SSE.body(f"{new_prompt()} {ENDLESS}", "m1", 100)]
+    begun, before = time.monotonic(), provider.connections
+    [cut] = h2_client.posts(running, OPENAI, CHAT_SSE.path, bodies, {"x-rewind-session": new_prompt()})
+    assert (cut.cut, cut.body) == (True, b"".join(EVENTS[:2]))
+    assert time.monotonic() - begun < 5
+    assert provider.connections == before + 1
+
+
+def test_a_cut_leaves_the_others_of_its_connection(over_http2: tuple[Proxy, H2Provider]) -> None:
+    """Where the provider's connection carries another answer, the cut waits for its end, and not longer."""
+    running, provider = over_http2
+    bodies = [CHAT_SSE.body(f"{new_prompt()} {words}", "m1", 100) for words in (ENDLESS, SLOW)]
+    begun, before = time.monotonic(), provider.connections
+    cut, other = h2_client.posts(running, OPENAI, CHAT_SSE.path, bodies, {"x-rewind-session": new_prompt()})
+    assert (cut.cut, cut.body) == (True, b"".join(EVENTS[:2]))
+    assert (other.cut, other.body) == (False, b"".join(EVENTS))
+    assert time.monotonic() - begun < 10
+    assert provider.connections == before + 1
 
 
 @WAYS

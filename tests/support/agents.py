@@ -33,7 +33,7 @@ class Agent:
     """From the folder of npm's commands, the place to work, and the prompt."""
 
 
-def _codex(commands: Path, place: Place, prompt: str) -> Invocation:
+def _codex(commands: Path, place: Place, prompt: str, *options: str) -> Invocation:
     """`codex exec`: only `CODEX_API_KEY` counts, and the folder of `CODEX_HOME` must exist.
 
     Standard output holds the last message alone; the rest goes to standard error, a refusal too. The sandbox
@@ -47,6 +47,7 @@ def _codex(commands: Path, place: Place, prompt: str) -> Invocation:
         "--skip-git-repo-check",
         "--sandbox",
         "danger-full-access",
+        *options,
         prompt,
     )
     return Invocation(argv, {"CODEX_HOME": str(home), "CODEX_API_KEY": NO_KEY})
@@ -61,7 +62,13 @@ def _claude(commands: Path, place: Place, prompt: str) -> Invocation:
     return Invocation(argv, {"ANTHROPIC_API_KEY": NO_KEY})
 
 
+def _codex_with_functions(commands: Path, place: Place, prompt: str) -> Invocation:
+    """With this model Codex offers its tools as plain functions, not in one that takes JavaScript."""
+    return _codex(commands, place, prompt, "--model", "gpt-5.1-codex")
+
+
 CODEX = Agent("codex", _codex)
+CODEX_WITH_FUNCTIONS = Agent("codex-with-functions", _codex_with_functions)
 CLAUDE = Agent("claude", _claude)
 
 

@@ -291,6 +291,22 @@ def test_parameters(case: str) -> None:
     assert all(params == reference for params in found.values()), found
 
 
+def test_instructions_in_the_middle() -> None:
+    """A system message among the others stays in its place; a gateway sends it to Gemini's wire so, too."""
+    talk = [("user", "Hi."), ("system", "Be brief."), ("user", "Go on.")]
+    said: list[JsonValue] = [{"role": role, "content": text} for role, text in talk]
+    contents: list[JsonValue] = [{"role": role, "parts": [{"text": text}]} for role, text in talk]
+    bodies: dict[Wire, JsonObject] = {
+        "chat_completions": {"messages": said},
+        "responses": {"input": said},
+        "anthropic": {"messages": said},
+        "gemini": {"contents": contents},
+    }
+    for wire, body in bodies.items():
+        messages = read(wire, body).messages
+        assert [(message.role, message.parts[0]["text"]) for message in messages] == talk
+
+
 def test_gemini_without_ids() -> None:
     """Calls and results without ids are paired by name and order, as if they had them."""
 

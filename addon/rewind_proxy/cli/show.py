@@ -2,7 +2,7 @@
 
 JSON (`--json`): `{"cassette", "normalised", "canonical", "answer": {"parts", "body", "body_base64"}}`: the
 record as in store/records.py, the normalised fingerprint under the settings in force, the canonical request
-(null for an opaque one), the answer's canonical parts (null where it cannot be read as a turn) and its bytes,
+(null for an opaque one), the answer's canonical parts (null where it has none) and its bytes,
 as text or else in base64.
 """
 
@@ -18,7 +18,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from rewind_proxy.canonical.model import Form, JsonValue, Message
+from rewind_proxy.canonical.model import Form, JsonObject, JsonValue
 from rewind_proxy.cli.conversation import ROLE_STYLES, Conversation
 from rewind_proxy.cli.look import PANEL
 from rewind_proxy.cli.opening import JsonOption, StoreOption, open_log, open_store, reader_of, settings_for
@@ -28,7 +28,8 @@ from rewind_proxy.matching.reading import Reading
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import CassetteRecord
 from rewind_proxy.wire import ADAPTERS
-from rewind_proxy.wire.echo import echo
+from rewind_proxy.wire.conversation import tool_call
+from rewind_proxy.wire.forms import parsed
 
 _RULE_WIDTH = 72
 
@@ -53,25 +54,30 @@ def show(
         record = opened.cassette(_cassette_of_step(name, settings) if "." in name else name)
         body, answer = opened.request_body(record), opened.answer(record).body
     reading = reader.read_stored(record, body)
-    turn = answer_turn(reading, record, answer)
+    parts = _answer_parts(record, answer)
     if as_json:
-        print_json(_to_json(reading, record, turn, answer))
+        print_json(_to_json(reading, record, parts, answer))
         return
     out = console()
     out.print(facts(_facts(reading, record)))
     out.print(Text("─" * min(_RULE_WIDTH, out.width), style="dim"))
     view = Conversation(full=full, noise=ADAPTERS[reading.record.wire].volatile.members)
-    for line in (*_request(view, reading, body), *_answer(view, record, turn, answer)):
+    for line in (*_request(view, reading, body), *_answer(view, record, parts, answer)):
         out.print(line)
 
 
-def answer_turn(reading: Reading, record: CassetteRecord, answer: bytes) -> tuple[Message, ...] | None:
-    """The messages of an answer, or None where it cannot be read as a turn."""
-    wire = reading.record.wire
-    body = echo(wire, _answer_form(record), answer)
-    if body is None:
-        return None
-    return ADAPTERS[wire].request(reading.target, "generate", body).messages or None
+def _answer_parts(record: CassetteRecord, answer: bytes) -> list[JsonObject] | None:
+    """The parts of an answer, of all its choices; None where it has none, or cannot be read as such."""
+    found = parsed(answer, record.request.wire, _answer_form(record))
+    choices = found.choices if found else ()
+    return [_spoken(part) for choice in choices for part in choice.parts] or None
+
+
+def _spoken(part: JsonObject) -> JsonObject:
+    """A part as a request holds it: arguments are the JSON they are, but for free text."""
+    if part["type"] != "tool_call" or "call_type" in part:
+        return part
+    return {**part, **tool_call(part["id"], part["name"], part["arguments"])}
 
 
 def _answer_form(record: CassetteRecord) -> Form:
@@ -93,7 +99,7 @@ def _cassette_of_step(name: str, settings: Settings) -> str:
 
 
 def _to_json(
-    reading: Reading, record: CassetteRecord, turn: tuple[Message, ...] | None, answer: bytes
+    reading: Reading, record: CassetteRecord, parts: list[JsonObject] | None, answer: bytes
 ) -> JsonValue:
     text = _decoded(answer)
     return {
@@ -101,7 +107,7 @@ def _to_json(
         "normalised": reading.fingerprint,
         "canonical": reading.canonical.to_json() if reading.canonical else None,
         "answer": {
-            "parts": None if turn is None else [part for message in turn for part in message.parts],
+            "parts": None if parts is None else [*parts],
             "body": text,
             "body_base64": base64.b64encode(answer).decode() if text is None else None,
         },
@@ -157,12 +163,11 @@ def _request(view: Conversation, reading: Reading, body: JsonValue) -> Iterator[
 
 
 def _answer(
-    view: Conversation, record: CassetteRecord, turn: tuple[Message, ...] | None, answer: bytes
+    view: Conversation, record: CassetteRecord, parts: list[JsonObject] | None, answer: bytes
 ) -> Iterator[RenderableType]:
     yield Text("answer", style=ROLE_STYLES["assistant"])
-    if turn is not None:
-        for message in turn:
-            yield from view.parts(message.parts)
+    if parts is not None:
+        yield from view.parts(parts)
         return
     text = _decoded(answer)
     if text is None:

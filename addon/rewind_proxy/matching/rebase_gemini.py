@@ -16,7 +16,10 @@ class GeminiParts:
         self._parts = parts
         self._streamed = streamed
         self._runs: dict[Hashable, list[str]] = {}
-        """Of each candidate, what its parts are (`text`, `thought`, `other`): pieces of one are one part."""
+        """Of each candidate, what its parts are (`text`, `thought`, `call`, `other`).
+
+        Pieces of one are one part. Vertex sends a call in pieces as well: only the first has the name.
+        """
 
     def read(self, value: JsonObject, base: Path, name: str) -> None:  # noqa: ARG002  # its events have none
         """See `Reader.read`."""
@@ -35,18 +38,24 @@ class GeminiParts:
 
     def _part(self, part: JsonObject, path: Path, candidate: Hashable) -> None:
         runs = self._runs.setdefault(candidate, [])
-        kind = "other" if "text" not in part else "thought" if part.get("thought") is True else "text"
-        if not (self._streamed and runs and runs[-1] == kind != "other"):
+        call = part.get("functionCall")
+        kind = "call" if isinstance(call, dict) else "other"
+        if "text" in part:
+            kind = "thought" if part.get("thought") is True else "text"
+        begins = kind == "other" or (isinstance(call, dict) and "name" in call)
+        if begins or not (self._streamed and runs and runs[-1] == kind):
             runs.append(kind)
         owner = (kind, candidate, len(runs) - 1)
         if kind == "thought" and part.get("thoughtSignature"):
             self._parts.sealed.add(owner)
         self._parts.add((owner,), "text", (*path, "text"), part.get("text"), joined=True)
-        call, code, result = (
-            part.get(name) for name in ("functionCall", "executableCode", "codeExecutionResult")
-        )
+        code, result = part.get("executableCode"), part.get("codeExecutionResult")
         if isinstance(call, dict):
             self._parts.add_json((owner,), (*path, "functionCall", "args"), call.get("args"))
+            for place, piece in members(call.get("partialArgs")):
+                at = (*path, "functionCall", "partialArgs", place, "stringValue")
+                argument = (owner, label(piece.get("jsonPath")))
+                self._parts.add(argument, "text", at, piece.get("stringValue"), joined=True)
         if isinstance(code, dict):
             self._parts.add((owner,), "code", (*path, "executableCode", "code"), code.get("code"))
         if isinstance(result, dict):

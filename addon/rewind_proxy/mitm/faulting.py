@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mitmproxy import connection, ctx, http
@@ -30,6 +31,10 @@ class Faulting:
 
     def __init__(self) -> None:
         self._flows: dict[str, _Faulted] = {}
+        self._under_way: dict[str, http.HTTPFlow] = {}
+        """Flows that a provider answers, or is about to."""
+        self._cut: dict[str, http.HTTPFlow] = {}
+        """Those of them that are cut, and whose connection is other answers' too."""
 
     def expect(self, flow: http.HTTPFlow, fault: Fault) -> None:
         """Give the answer of a flow that is about to go upstream its fault."""
@@ -37,6 +42,11 @@ class Faulting:
         if fault.cut_after is not None:
             # Events cannot be told apart in a compressed body. The answer is not recorded either way.
             flow.request.headers["accept-encoding"] = "identity"
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        """A flow that is not answered yet goes to its provider."""
+        if flow.response is None and flow.error is None:
+            self._under_way[flow.id] = flow
 
     async def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Hold the answer back, and let it through up to its cut."""
@@ -49,7 +59,9 @@ class Faulting:
                 await asyncio.wait_for(faulted.over.wait(), fault.stall)
         if fault.cut_after is not None and flow.response is not None:
             streamed = answer_form(flow.response.headers.get("content-type", ""), "whole") == "sse"
-            flow.response.stream = _CutStream(flow, Cut(fault.cut_after, streamed=streamed))
+            flow.response.stream = _CutStream(
+                Cut(fault.cut_after, streamed=streamed), lambda: self._break_off(flow)
+            )
 
     def response(self, flow: http.HTTPFlow) -> None:
         """The answer is over."""
@@ -74,33 +86,44 @@ class Faulting:
         faulted = self._flows.pop(flow.id, None)
         if faulted is not None:
             faulted.over.set()
+        self._under_way.pop(flow.id, None)
+        self._cut.pop(flow.id, None)
+        for cut in self._cut.values():
+            self._break_connection(cut)
+
+    def _break_off(self, flow: http.HTTPFlow) -> None:
+        """Break an answer off as a provider does whose connection dies: mitmproxy ends its flow for that.
+
+        Over HTTP/2 that connection may carry other answers too. Then it stays until they are over, or until
+        the provider has ended this one; meanwhile the client hears nothing more.
+        """
+        flow.kill()
+        self._cut[flow.id] = flow
+        self._break_connection(flow)
+
+    def _break_connection(self, flow: http.HTTPFlow) -> None:
+        """Close the provider's connection, if all that is under way on it is cut."""
+        others = (each for each in self._under_way.values() if each.id not in self._cut)
+        if any(other.server_conn is flow.server_conn for other in others):
+            return
+        proxyserver = ctx.master.addons.get("proxyserver")
+        handler = proxyserver.connections.get(flow.client_conn.id)
+        transport = handler.transports.get(flow.server_conn) if handler else None
+        if transport is not None and transport.writer is not None:
+            transport.writer.close()
 
 
 class _CutStream:
-    """A `flow.response.stream` callable that breaks the answer off where it is to be cut."""
+    """A `flow.response.stream` callable that lets an answer through up to its cut, and calls once there."""
 
-    def __init__(self, flow: http.HTTPFlow, cut: Cut) -> None:
-        self._flow = flow
+    def __init__(self, cut: Cut, reached: Callable[[], None]) -> None:
         self._cut = cut
-        self._broken = False
+        self._reached = reached
+        self._told = False
 
     def __call__(self, data: bytes) -> list[bytes]:
         kept = self._cut.keep(data)
-        if self._cut.over and not self._broken:
-            self._broken = True
-            _break_off(self._flow)
+        if self._cut.over and not self._told:
+            self._told = True
+            self._reached()
         return [kept] if kept else []  # an empty chunk would end a chunked body
-
-
-def _break_off(flow: http.HTTPFlow) -> None:
-    """Break an answer off as a provider does whose connection dies.
-
-    Over HTTP/2 the provider's connection is other answers' too. It stays, and mitmproxy breaks this answer
-    off when the provider has ended it; until then the client hears nothing more.
-    """
-    flow.kill()
-    proxyserver = ctx.master.addons.get("proxyserver")
-    handler = proxyserver.connections.get(flow.client_conn.id)
-    transport = handler.transports.get(flow.server_conn) if handler else None
-    if transport is not None and transport.writer is not None and flow.server_conn.alpn != b"h2":
-        transport.writer.close()

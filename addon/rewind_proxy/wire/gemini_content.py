@@ -25,7 +25,13 @@ from rewind_proxy.wire.conversation import (
 from rewind_proxy.wire.gemini_names import camel
 from rewind_proxy.wire.parameters import rename
 
-_ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "tool": "tool"}
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "model": "assistant",
+    "function": "tool",
+    "tool": "tool",
+    "system": "system",  # gateways send instructions in the middle so; Google itself takes none there
+}
 
 
 class LinkingIds:
@@ -105,7 +111,7 @@ def add_content(conversation: Contents, content: JsonValue) -> None:
         conversation.add("user", [odd_turn(content)])
         return
     parts = wrapped(_parts(content.get("parts"), conversation.ids), content, "role", "parts")
-    if role == "assistant" or not parts:
+    if role in ("assistant", "system") or not parts:
         conversation.add(role, parts)
         return
     for is_result, group in groupby(parts, key=lambda part: part["type"] == "tool_result"):

@@ -99,9 +99,8 @@ def add(found: dict[str, Any], delta: Any) -> bool:
     return custom
 
 
-def read(url: str, streams: bool) -> dict[str, Any]:
+def read(client: Any, streams: bool) -> dict[str, Any]:
     """Every synchronous way."""
-    client = openai.OpenAI(base_url=url, **KEY)
     if not streams:
         return {"create": seen(client.chat.completions.create(**ARGUMENTS))}
     stream = list(client.chat.completions.create(**ARGUMENTS, **USAGE, stream=True))
@@ -113,18 +112,17 @@ def read(url: str, streams: bool) -> dict[str, Any]:
     return {"stream": joined(stream), "helper": seen(final), "events": kinds}
 
 
-async def read_later(url: str, streams: bool) -> dict[str, Any]:
+async def read_later(client: Any, streams: bool) -> dict[str, Any]:
     """Every asynchronous way."""
-    async with openai.AsyncOpenAI(base_url=url, **KEY) as client:
-        if not streams:
-            return {"async create": seen(await client.chat.completions.create(**ARGUMENTS))}
-        stream = await client.chat.completions.create(**ARGUMENTS, **USAGE, stream=True)
-        chunks = [chunk async for chunk in stream]
-        async with client.chat.completions.stream(**ARGUMENTS, **USAGE) as helper:
-            await helper.until_done()
-            snapshot = helper.current_completion_snapshot
-            final = snapshot if refused(snapshot) else await helper.get_final_completion()
-        return {"async stream": joined(chunks), "async helper": seen(final)}
+    if not streams:
+        return {"async create": seen(await client.chat.completions.create(**ARGUMENTS))}
+    stream = await client.chat.completions.create(**ARGUMENTS, **USAGE, stream=True)
+    chunks = [chunk async for chunk in stream]
+    async with client.chat.completions.stream(**ARGUMENTS, **USAGE) as helper:
+        await helper.until_done()
+        snapshot = helper.current_completion_snapshot
+        final = snapshot if refused(snapshot) else await helper.get_final_completion()
+    return {"async stream": joined(chunks), "async helper": seen(final)}
 
 
 def refused(completion: Any) -> bool:
@@ -136,10 +134,17 @@ def refused(completion: Any) -> bool:
     )
 
 
-if __name__ == "__main__":
-    address = sys.argv[2]
+async def main(address: str, cases: list[str]) -> None:
+    """Read every case, and print what was seen."""
+    client = openai.OpenAI(**KEY)
     found = {}
-    for case in sys.argv[3:]:
-        asked = f"{address}/{case}", case.endswith(".sse")
-        found[case] = read(*asked) | asyncio.run(read_later(*asked))
+    async with openai.AsyncOpenAI(**KEY) as later:
+        for case in cases:
+            at, streams = {"base_url": f"{address}/{case}"}, case.endswith(".sse")
+            found[case] = read(client.with_options(**at), streams)
+            found[case] |= await read_later(later.with_options(**at), streams)
     print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[2], sys.argv[3:]))

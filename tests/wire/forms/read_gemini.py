@@ -65,37 +65,38 @@ def add(found: dict[str, Any], part: Any) -> None:
         found["calls"].append([call.id, call.name, call.args])
 
 
-def client_at(url: str) -> Any:
-    """A client of the server."""
-    return genai.Client(api_key="none", http_options=types.HttpOptions(base_url=url))
-
-
-def read(url: str, streams: bool) -> dict[str, Any]:
+def read(client: Any, at: Any, streams: bool) -> dict[str, Any]:
     """Every synchronous way."""
-    client = client_at(url)  # it closes when nothing holds it
     models = client.models
     if not streams:
-        return {"generate": seen([models.generate_content(**ARGUMENTS)])}
-    responses = list(models.generate_content_stream(**ARGUMENTS))
+        return {"generate": seen([models.generate_content(**ARGUMENTS, config=at)])}
+    responses = list(models.generate_content_stream(**ARGUMENTS, config=at))
     texts = "".join(response.text or "" for response in responses)
-    chat = list(client.chats.create(model="m").send_message_stream("Go on."))
+    chat = list(client.chats.create(model="m", config=at).send_message_stream("Go on."))
     return {"stream": seen(responses), "texts": texts, "chat": seen(chat)}
 
 
-async def read_later(url: str, streams: bool) -> dict[str, Any]:
+async def read_later(client: Any, at: Any, streams: bool) -> dict[str, Any]:
     """Every asynchronous way."""
-    client = client_at(url)
-    models = client.aio.models
+    models = client.models
     if not streams:
-        return {"async generate": seen([await models.generate_content(**ARGUMENTS)])}
-    stream = await models.generate_content_stream(**ARGUMENTS)
-    return {"async stream": seen([response async for response in stream])}
+        return {"async generate": seen([await models.generate_content(**ARGUMENTS, config=at)])}
+    stream = await models.generate_content_stream(**ARGUMENTS, config=at)
+    responses = [response async for response in stream]
+    chat = await client.chats.create(model="m", config=at).send_message_stream("Go on.")
+    return {"async stream": seen(responses), "async chat": seen([response async for response in chat])}
+
+
+async def main(address: str, cases: list[str]) -> None:
+    """Read every case, and print what was seen."""
+    client = genai.Client(api_key="none", http_options=types.HttpOptions(base_url=address))
+    found = {}
+    for case in cases:
+        options = types.HttpOptions(base_url=f"{address}/{case}")
+        at, streams = types.GenerateContentConfig(http_options=options), case.endswith(".sse")
+        found[case] = read(client, at, streams) | await read_later(client.aio, at, streams)
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    address = sys.argv[2]
-    found = {}
-    for case in sys.argv[3:]:
-        asked = f"{address}/{case}", case.endswith(".sse")
-        found[case] = read(*asked) | asyncio.run(read_later(*asked))
-    print(json.dumps(found))
+    asyncio.run(main(sys.argv[2], sys.argv[3:]))

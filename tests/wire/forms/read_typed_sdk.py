@@ -17,11 +17,12 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 Asked = dict[str, Any]
+Addresses = dict[str, str]
+Read = dict[str, dict[str, Any]]
 
 
-def invalid(kind: Any, values: list[Any]) -> list[str]:
+def invalid(adapter: TypeAdapter[Any], values: list[Any]) -> list[str]:
     """What the type does not accept of these values."""
-    adapter = TypeAdapter(kind)
     found = []
     for value in values:
         try:
@@ -36,77 +37,79 @@ def dumped(value: Any) -> Any:
     return value.model_dump(mode="json", exclude_unset=True, by_alias=True, warnings=False)
 
 
-def openai_case(address: str) -> dict[str, Any]:
+def of_openai(addresses: Addresses) -> Read:
     import openai
     from openai.types.responses import Response, ResponseStreamEvent
 
-    options: Asked = {"base_url": f"{address}/v1", "api_key": "none", "max_retries": 0}
+    options: Asked = {"api_key": "none", "max_retries": 0}
     asked: Asked = {"model": "m", "input": "hello"}
     client = openai.OpenAI(**options)
-    whole = dumped(client.responses.create(**asked))
-    events = [dumped(event) for event in client.responses.create(**asked, stream=True)]
-    helper = None
-    with client.responses.stream(**asked) as stream:
-        for event in stream:
-            if event.type in ("response.completed", "response.incomplete"):
-                helper = dumped(event.response)
-        final = dumped(stream.get_final_response()) if helper and helper["status"] == "completed" else helper
+    whole: TypeAdapter[Any] = TypeAdapter(Response)
+    events: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+    found: Read = {}
+    for case, address in addresses.items():
+        at = client.with_options(base_url=f"{address}/v1").responses
+        read = found[case] = {"whole": dumped(at.create(**asked))}
+        read["events"] = [dumped(event) for event in at.create(**asked, stream=True)]
+        with at.stream(**asked) as stream:
+            for event in stream:
+                if event.type in ("response.completed", "response.incomplete"):
+                    read["helper"] = read["final"] = dumped(event.response)
+            if read["helper"]["status"] == "completed":
+                read["final"] = dumped(stream.get_final_response())
+        read["invalid"] = invalid(whole, [read["whole"]]) + invalid(events, read["events"])
 
-    async def ask() -> list[Any]:
-        async with openai.AsyncOpenAI(**options) as later:
-            one = dumped(await later.responses.create(**asked))
-            told = [dumped(event) async for event in await later.responses.create(**asked, stream=True)]
-            async with later.responses.stream(**asked) as stream:
-                seen = [event async for event in stream]
-            return [one, told, dumped(seen[-1].response)]
+    async def ask() -> None:
+        async with openai.AsyncOpenAI(**options) as client:
+            for case, address in addresses.items():
+                at, read = client.with_options(base_url=f"{address}/v1").responses, found[case]
+                read["async_whole"] = dumped(await at.create(**asked))
+                read["async_events"] = [
+                    dumped(event) async for event in await at.create(**asked, stream=True)
+                ]
+                async with at.stream(**asked) as stream:
+                    seen = [event async for event in stream]
+                read["async_helper"] = dumped(seen[-1].response)
 
-    async_whole, async_events, async_helper = asyncio.run(ask())
-    return {
-        "whole": whole,
-        "events": events,
-        "helper": helper,
-        "final": final,
-        "async_whole": async_whole,
-        "async_events": async_events,
-        "async_helper": async_helper,
-        "invalid": invalid(Response, [whole]) + invalid(ResponseStreamEvent, events),
-    }
+    asyncio.run(ask())
+    return found
 
 
-def anthropic_case(address: str) -> dict[str, Any]:
+def of_anthropic(addresses: Addresses) -> Read:
     import anthropic
     from anthropic.types import Message, RawMessageStreamEvent
 
-    options: Asked = {"base_url": address, "api_key": "none", "max_retries": 0}
+    options: Asked = {"api_key": "none", "max_retries": 0}
     asked: Asked = {"model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": "hello"}]}
     client = anthropic.Anthropic(**options)
-    whole = dumped(client.messages.create(**asked))
-    events = [dumped(event) for event in client.messages.create(**asked, stream=True)]
-    with client.messages.stream(**asked) as stream:
-        list(stream)
-        helper = final = dumped(stream.get_final_message())
+    whole: TypeAdapter[Any] = TypeAdapter(Message)
+    events: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
+    found: Read = {}
+    for case, address in addresses.items():
+        at = client.with_options(base_url=address).messages
+        read = found[case] = {"whole": dumped(at.create(**asked))}
+        read["events"] = [dumped(event) for event in at.create(**asked, stream=True)]
+        with at.stream(**asked) as stream:
+            list(stream)
+            read["helper"] = read["final"] = dumped(stream.get_final_message())
+        read["invalid"] = invalid(whole, [read["whole"]]) + invalid(events, read["events"])
 
-    async def ask() -> list[Any]:
-        async with anthropic.AsyncAnthropic(**options) as later:
-            one = dumped(await later.messages.create(**asked))
-            told = [dumped(event) async for event in await later.messages.create(**asked, stream=True)]
-            async with later.messages.stream(**asked) as stream:
-                return [one, told, dumped(await stream.get_final_message())]
+    async def ask() -> None:
+        async with anthropic.AsyncAnthropic(**options) as client:
+            for case, address in addresses.items():
+                at, read = client.with_options(base_url=address).messages, found[case]
+                read["async_whole"] = dumped(await at.create(**asked))
+                read["async_events"] = [
+                    dumped(event) async for event in await at.create(**asked, stream=True)
+                ]
+                async with at.stream(**asked) as stream:
+                    read["async_helper"] = dumped(await stream.get_final_message())
 
-    async_whole, async_events, async_helper = asyncio.run(ask())
-    return {
-        "whole": whole,
-        "events": events,
-        "helper": helper,
-        "final": final,
-        "async_whole": async_whole,
-        "async_events": async_events,
-        "async_helper": async_helper,
-        "invalid": invalid(Message, [whole]) + invalid(RawMessageStreamEvent, events),
-    }
+    asyncio.run(ask())
+    return found
 
 
 if __name__ == "__main__":
     sdk, server, *cases = sys.argv[1:]
-    read = {"openai": openai_case, "anthropic": anthropic_case}[sdk]
-    print(json.dumps({case: read(f"{server}/{case}") for case in cases}))
+    addresses = {case: f"{server}/{case}" for case in cases}
+    print(json.dumps({"openai": of_openai, "anthropic": of_anthropic}[sdk](addresses)))

@@ -73,7 +73,7 @@ CHAT_WAYS: dict[Form, list[str]] = {
 }
 GEMINI_WAYS: dict[Form, list[str]] = {
     "whole": ["generate", "async generate"],
-    "sse": ["stream", "chat", "async stream"],
+    "sse": ["stream", "chat", "async stream", "async chat"],
 }
 FINISHES = {"STOP": "stop", "MAX_TOKENS": "length"}
 

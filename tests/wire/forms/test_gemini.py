@@ -390,14 +390,13 @@ NO_SUCCESS: dict[str, tuple[Form, bytes]] = {
     "an array that was not closed": ("json-array", array(response({"text": "Hi"}, finish="STOP"))[:-1]),
     "an error": ("whole", b'{"error":{"code":429,"message":"busy","status":"RESOURCE_EXHAUSTED"}}'),
     "no candidates": ("whole", b'{"candidates":[]}'),
-    "arguments in pieces": (
+    "a call that was to go on": (
         "sse",
-        stream(
-            response({"functionCall": {"name": "f", "willContinue": True}}),
-            response(
-                {"functionCall": {"partialArgs": [{"jsonPath": "$.x", "stringValue": "y"}]}}, finish="STOP"
-            ),
-        ),
+        stream(response({"functionCall": {"name": "f", "willContinue": True}}, finish="STOP")),
+    ),
+    "a whole answer with half a call": (
+        "whole",
+        whole({"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$.x", "stringValue": "y"}]}}),
     ),
 }
 

@@ -167,6 +167,18 @@ def test_the_items_of_a_stream_count_where_its_last_event_has_none() -> None:
     assert responses.parse("sse", body) == responses.parse("whole", json.dumps(RESPONSE).encode())
 
 
+@pytest.mark.parametrize("begins", [True, False])
+def test_items_without_an_index_follow_one_another(begins: bool) -> None:
+    """A small server may send each item as it is done, and say of none where it stands."""
+    told: list[JsonObject] = []
+    for item in (MESSAGE, FUNCTION):
+        if begins:
+            told.append({"type": "response.output_item.added", "item": item})
+        told.append({"type": "response.output_item.done", "item": item})
+    body = stream(*told, {"type": "response.completed", "response": RESPONSE | {"output": []}})
+    assert responses.parse("sse", body) == responses.parse("whole", json.dumps(RESPONSE).encode())
+
+
 def test_interleaved_deltas_are_put_together_by_index() -> None:
     """Two calls whose arguments come in turns, and a text, are whole even when no event repeats them."""
     body = stream(

@@ -24,13 +24,14 @@ _SCHEMA_NAMES = ("parametersJsonSchema", "parameters_json_schema", "parameters")
 
 def _entries(body: JsonObject) -> Iterator[Entry]:
     for content in objects(body.get("contents")):
+        who = speaker(content.get("role", "user"))
         for part in objects(content.get("parts")):
             if "functionResponse" in part:
                 response = as_object(as_object(part["functionResponse"]).get("response"))
                 output = response.get("output", response.get("result", response))
                 yield "tool", output if isinstance(output, str) else json.dumps(output)
-            elif isinstance(part.get("text"), str):
-                yield speaker(content.get("role", "user")) or "user", str(part["text"])
+            elif who and isinstance(part.get("text"), str):
+                yield who, str(part["text"])
 
 
 def _offers(body: JsonObject) -> Iterator[Offer]:

@@ -9,7 +9,7 @@ from rewind_proxy.canonical.answer import Asked, CanonicalAnswer, Rendered
 from rewind_proxy.canonical.model import Form, Wire
 from rewind_proxy.wire.forms import anthropic, chat_completions, gemini, responses
 
-__all__ = ["FORMS", "Forms", "convert"]
+__all__ = ["FORMS", "Forms", "convert", "parsed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,25 @@ FORMS: Mapping[Wire, Forms] = {
 """The wires with a canonical answer: all but `generic`."""
 
 
+def parsed(body: bytes, wire: Wire, form: Form) -> CanonicalAnswer | None:
+    """What a recorded answer (its decoded body) means; None when it is no complete success, or `generic`."""
+    forms = FORMS.get(wire)
+    try:
+        return forms.parse(form, body) if forms else None
+    except RecursionError:  # JSON nested deeper than it can be walked
+        return None
+
+
 def convert(body: bytes, recorded_wire: Wire, recorded_form: Form, asked: Asked) -> Rendered | None:
     """A recorded answer (its decoded body) in the form that is asked for.
 
     None when it cannot be told: a `generic` wire on either side, a body that is no complete success, JSON
     nested too deeply to write again. Such a recording is no answer to the request (a miss, reason `format`).
     """
-    source, target = FORMS.get(recorded_wire), FORMS.get(asked.wire)
-    if source is None or target is None:
+    answer, target = parsed(body, recorded_wire, recorded_form), FORMS.get(asked.wire)
+    if answer is None or target is None:
         return None
     try:
-        answer = source.parse(recorded_form, body)
-        return None if answer is None else target.render(replace(answer, wire=recorded_wire), asked)
+        return target.render(replace(answer, wire=recorded_wire), asked)
     except RecursionError:  # what the reader of JSON takes, its writer need not
         return None

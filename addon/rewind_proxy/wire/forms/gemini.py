@@ -10,6 +10,7 @@ from rewind_proxy.canonical.model import Form, JsonObject, JsonValue, Wire
 from rewind_proxy.wire import answers
 from rewind_proxy.wire.conversation import with_rest
 from rewind_proxy.wire.forms.gemini_grounding import Cited, citations, grounding
+from rewind_proxy.wire.forms.gemini_partial import is_partial
 from rewind_proxy.wire.forms.gemini_stream import (
     array_pieces,
     joined_responses,
@@ -59,7 +60,7 @@ _REASONS: Mapping[Finish, str] = {
 def parse(form: Form, body: bytes) -> CanonicalAnswer | None:
     """The answer in a decoded 2xx body; None when it is no complete success of this wire. Never raises.
 
-    Nor is a call whose arguments come in pieces (`partialArgs`, of Vertex): they are not put together here.
+    Nor is a call one whose pieces (`gemini_partial`) do not add up to it.
     """
     if _ADAPTER.ending(form, "generate", body).kind not in ("complete", "length"):
         return None
@@ -74,7 +75,7 @@ def _canonical(answer: JsonObject) -> CanonicalAnswer | None:
     candidates = sorted(
         answers.objects(answer.get("candidates")), key=lambda choice: answers.count(choice.get("index"))
     )
-    if any(_is_partial(part) for candidate in candidates for part in _raw_parts(candidate)):
+    if any(is_partial(part) for candidate in candidates for part in _raw_parts(candidate)):
         return None
     usage = _usage(answer.get("usageMetadata"))
     own = _rest(answer, "candidates", "usageMetadata", "modelVersion", "responseId")
@@ -103,11 +104,6 @@ def _raw_parts(candidate: JsonObject) -> list[JsonObject]:
     content = candidate.get("content")
     found = answers.objects(content.get("parts")) if isinstance(content, dict) else []
     return [camel(part) for part in found]
-
-
-def _is_partial(part: JsonObject) -> bool:
-    call = part.get("functionCall")
-    return isinstance(call, dict) and ("partialArgs" in call or call.get("willContinue") is True)
 
 
 def _usage(value: JsonValue) -> AnswerUsage | None:

@@ -1,8 +1,9 @@
 """A Gemini answer and its stream: one `GenerateContentResponse` to many and back.
 
 Google's reference of `streamGenerateContent`: each response holds the next parts of the candidates, a
-function call is whole, the last has the finish reasons and the usage. A part with a signature is never merged
-with the next (its guide to thought signatures); a signature may come in a part of its own, its text empty.
+function call is whole (Vertex can cut it, `gemini_partial`), the last has the finish reasons and the usage. A
+part with a signature is never merged with the next (its guide to thought signatures); a signature may come in
+a part of its own, its text empty.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from rewind_proxy.canonical.model import Form, JsonObject, JsonValue
 from rewind_proxy.wire import answers
+from rewind_proxy.wire.forms.gemini_partial import PartialCall, is_partial
 from rewind_proxy.wire.forms.pieces import pieces
 from rewind_proxy.wire.forms.rendering import dump, joined
 
@@ -65,7 +67,7 @@ class _Candidate:
     def __init__(self, index: JsonValue) -> None:
         self._members: JsonObject = {"index": index}
         self._content: JsonObject = {}
-        self._parts: list[tuple[JsonObject, list[str]]] = []
+        self._parts: list[tuple[JsonObject, list[str]] | PartialCall] = []
 
     def add(self, candidate: JsonObject) -> None:
         for name, value in candidate.items():
@@ -77,10 +79,19 @@ class _Candidate:
                 self._members[name] = value
 
     def _add(self, part: JsonObject) -> None:
+        before = self._parts[-1] if self._parts else None
+        if isinstance(before, PartialCall) and before.goes_on_in(part):
+            before.add(part)
+            return
+        if is_partial(part):
+            begun = PartialCall()
+            begun.add(part)
+            self._parts.append(begun)
+            return
         text = part.get("text")
         piece = isinstance(text, str) and part.keys() <= _PIECE
-        if piece and self._parts:
-            last, texts = self._parts[-1]
+        if piece and isinstance(before, tuple):
+            last, texts = before
             if texts and "thoughtSignature" not in last and last.get("thought") == part.get("thought"):
                 last |= part
                 texts.append(str(text))
@@ -88,10 +99,15 @@ class _Candidate:
         self._parts.append((dict(part), [str(text)] if piece else []))
 
     def value(self) -> JsonObject:
-        parts: list[JsonValue] = [
-            {**part, "text": joined(texts)} if texts else part for part, texts in self._parts
-        ]
+        parts: list[JsonValue] = [_whole(part) for part in self._parts]
         return {**self._members, "content": {**self._content, "parts": parts}}
+
+
+def _whole(part: tuple[JsonObject, list[str]] | PartialCall) -> JsonObject:
+    if isinstance(part, PartialCall):
+        return part.value()
+    said, texts = part
+    return {**said, "text": joined(texts)} if texts else said
 
 
 def split_response(response: JsonObject) -> Iterator[JsonObject]:

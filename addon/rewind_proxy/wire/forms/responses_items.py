@@ -12,7 +12,7 @@ from rewind_proxy.canonical.answer import Asked, CanonicalAnswer, Choice
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.wire import answers
 from rewind_proxy.wire.conversation import with_rest
-from rewind_proxy.wire.forms.rendering import Notes, source_text
+from rewind_proxy.wire.forms.rendering import Notes, custom_input, source_text
 from rewind_proxy.wire.forms.single import Ids, text_of
 
 # A complete answer says how its items ended; see `responses.render`.
@@ -209,7 +209,7 @@ class _Writer:
                     "end_index": citation.get("end", len(text)),
                     "url": url,
                     "title": text_of(citation.get("title")),
-                    **self._own(citation, "url", "title", "start", "end"),
+                    **self._own(citation, "url", "title", "start", "end", kind="citation"),
                 }
             elif self._same_wire or (isinstance(kind, str) and kind in _ANNOTATIONS):
                 yield citation
@@ -219,10 +219,8 @@ class _Writer:
     def _call(self, part: JsonObject) -> JsonObject:
         arguments, name = source_text(part.get("arguments")), text_of(part.get("name"))
         custom = part.get("call_type") == "custom"
-        if not custom and name in self._asked.custom_tools:
-            match answers.load_object(arguments):
-                case {"input": str(source), **rest} if not rest:
-                    custom, arguments = True, source
+        if not custom and (source := custom_input(part, self._asked)) is not None:
+            custom, arguments = True, source
         item: JsonObject = {
             "id": self._ids.take(part.get("item_id"), "ctc_" if custom else "fc_"),
             "type": "custom_tool_call" if custom else "function_call",
@@ -248,10 +246,10 @@ class _Writer:
         empty = not item["summary"] and item.keys() <= {"id", "type", "summary"}
         return None if empty and not self._same_wire else item
 
-    def _own(self, part: JsonObject, *neutral: str) -> JsonObject:
+    def _own(self, part: JsonObject, *neutral: str, kind: str = "") -> JsonObject:
         """The members that only the part's own wire can say, under the names they have there."""
         if not self._same_wire:
-            self._notes.members(self._kind, part, *neutral)
+            self._notes.members(kind or self._kind, part, *neutral)
             return {}
         known = (*neutral, "type")
         return {name.removeprefix("wire."): value for name, value in part.items() if name not in known}

@@ -17,6 +17,7 @@ from rewind_proxy.wire.forms.single import text_of, typed_event
 _BEGUN = ("response.created", "response.queued", "response.in_progress")
 _ENDED = {"response.completed": "completed", "response.incomplete": "incomplete"}
 _FAILED = ("response.failed", "error")
+_ADDED, _DONE = "response.output_item.added", "response.output_item.done"
 
 # Where the pieces of an item belong: list, name of the index, type of the part, member.
 _IN_PARTS = {
@@ -77,20 +78,29 @@ class _Output:
         self._begun: dict[int, JsonObject] = {}
         self._parts: dict[int, dict[tuple[str, int], JsonObject]] = {}
         self._pieces: dict[tuple[int, str, int], dict[str, list[str]]] = {}
+        self._at = 0
 
     def add(self, kind: str, data: JsonObject) -> None:
         """Take in one event between the first and the last."""
         item, part = data.get("item"), data.get("part")
-        index = _index(data.get("output_index"))
-        if kind == "response.output_item.added" and isinstance(item, dict):
+        index = self._place(kind, data.get("output_index"))
+        if kind == _ADDED and isinstance(item, dict):
             self._begun[index] = item
-        elif kind == "response.output_item.done" and isinstance(item, dict):
+        elif kind == _DONE and isinstance(item, dict):
             self._done[index] = item
         elif kind == "response.content_part.done" and isinstance(part, dict):
             place = "content", _index(data.get("content_index"))
             self._parts.setdefault(index, {})[place] = part
         elif kind.endswith(".delta"):
             self._piece(index, kind.removesuffix(".delta"), data)
+
+    def _place(self, kind: str, index: JsonValue) -> int:
+        """The index of an event's item; where it has none, that of the item under way, or of a new one."""
+        if isinstance(index, int):
+            self._at = index
+        elif kind == _ADDED or (kind == _DONE and self._at in self._done):
+            self._at = len(self._begun.keys() | self._done.keys())
+        return self._at
 
     def _piece(self, index: int, kind: str, data: JsonObject) -> None:
         delta = text_of(data.get("delta"))
@@ -143,9 +153,9 @@ def _events(response: JsonObject) -> Iterator[JsonObject]:
     yield {"type": "response.in_progress", "response": begun}
     for index, item in enumerate(answers.objects(response["output"])):
         place: JsonObject = {"item_id": text_of(item.get("id")), "output_index": index}
-        yield {"type": "response.output_item.added", "output_index": index, "item": _begun(item)}
+        yield {"type": _ADDED, "output_index": index, "item": _begun(item)}
         yield from _item_events(item, place)
-        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+        yield {"type": _DONE, "output_index": index, "item": item}
     yield {"type": f"response.{response['status']}", "response": response}
 
 
