@@ -18,7 +18,8 @@ from typing import Any
 from bench_bodies import SIZES, Agent, Wire
 from bench_figures import Figure, Report, median
 
-from rewind_proxy.canonical.document import Document, Documents
+from rewind_proxy.canonical.document import Document
+from rewind_proxy.canonical.documents import Documents
 from rewind_proxy.canonical.fingerprint import HASH_VERSION, Normaliser, settings_digest
 from rewind_proxy.canonical.redact import Redactor
 from rewind_proxy.engine import Engine, Replay, Session, Step
@@ -69,6 +70,7 @@ class Desk:
                 exact=read.exact,
                 normalised=read.fingerprint,
                 links=read.links,
+                sketched=read.sketched,
                 run="recorded",
                 recorded_at=0.0,
                 hash_version=HASH_VERSION,

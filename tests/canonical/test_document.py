@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewind_proxy.canonical import jcs
-from rewind_proxy.canonical.document import Documents
+from rewind_proxy.canonical.documents import Documents
 from rewind_proxy.canonical.history import History
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redaction, Redactor

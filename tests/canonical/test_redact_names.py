@@ -7,7 +7,7 @@ import json
 import pytest
 
 from case_tables import fake
-from rewind_proxy.canonical.document import Documents
+from rewind_proxy.canonical.documents import Documents
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import (
     MARK,

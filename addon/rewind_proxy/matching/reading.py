@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
-from rewind_proxy.canonical.document import Documents
+from rewind_proxy.canonical.documents import Documents
 from rewind_proxy.canonical.fingerprint import (
     EXACT_END,
     Normalised,
