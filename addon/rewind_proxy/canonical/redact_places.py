@@ -37,6 +37,11 @@ FREE_MEMBERS = frozenset({"args", "arguments", "input", "response"})
 """An object under such a member is a tool's own JSON."""
 MEDIA_MEMBERS = frozenset({"data", "bytes", "file_data", "fileData", "b64_json", "blob"})
 
+PLACED_MEMBERS = frozenset(
+    {*ID_MEMBERS, *SIGNED_MEMBERS, *SEALED_TYPES.values(), *MEDIA_TYPES.values(), *MEDIA_MEMBERS}
+)
+"""Only of these it matters where they stand: every other member is plain text."""
+
 _AUTHORIZATION = frozenset({"authorization", "proxyauthorization", "authorizationtoken"})
 _PASSWORDS = ("password", "passwd", "passphrase", "pwd", "passwort", "kennwort")
 _SHORT_PASSWORD = re.compile(r"(?:.*[_.-])?(?:pass|pw)|.*[a-z]Pass")

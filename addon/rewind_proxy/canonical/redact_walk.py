@@ -25,6 +25,7 @@ from rewind_proxy.canonical.redact_pairs import VALUE_MEMBERS, kind_beside, kind
 from rewind_proxy.canonical.redact_path import Link, path_of, steps_of
 from rewind_proxy.canonical.redact_places import (
     FREE_MEMBERS,
+    PLACED_MEMBERS,
     NameKind,
     data_uri,
     decoded_text,
@@ -87,8 +88,16 @@ def _redact_leaves(
                     kind = name_kind(name)
                     if not kind and name in VALUE_MEMBERS:
                         kind = kind_beside(node, name, leaf)
-                    if child and name != jcs.NUMBER_TAG:
+                    if not child or name == jcs.NUMBER_TAG:
+                        continue
+                    if name in PLACED_MEMBERS:
                         _place(node, link, parent, name, kind, child, free, leaf, changes, found)
+                    elif child[0] in "dD":
+                        _plain((link, name), child, kind, leaf, changes, found)
+                    else:  # it is no `data:` URI: the way that nearly all leaves go
+                        redacted, hits = leaf(child, kind)
+                        if hits:
+                            _note((link, name), redacted, hits, changes, found)
                 elif isinstance(child, dict):
                     nested.append((child, (link, name), name, free or name in FREE_MEMBERS))
                 elif isinstance(child, list):
