@@ -45,8 +45,8 @@ class Case:
 
 CASES = [
     Case(CODEX, "responses", "responses", "whole"),
-    Case(CODEX, "responses", "anthropic", "sse"),
-    Case(CODEX_WITH_FUNCTIONS, "responses", "chat_completions", "whole"),
+    Case(CODEX, "responses", "chat_completions", "sse"),
+    Case(CODEX_WITH_FUNCTIONS, "responses", "anthropic", "sse"),
     Case(CODEX_WITH_FUNCTIONS, "responses", "gemini", "json-array"),
     Case(CLAUDE, "anthropic", "anthropic", "whole"),
     Case(CLAUDE, "anthropic", "responses", "sse"),
@@ -56,7 +56,7 @@ CASES = [
 
 
 def calls_codes_tool(exchange: Exchange) -> None:
-    """A model on a wire without tools of free text calls Codex's, as such a wire has it: `{"input": …}`."""
+    """The model calls Codex's tool of free text as one that knows only functions does: `{"input": …}`."""
     planned = exchange.answer
     assert planned.dialect
     body = json.loads(exchange.request.decoded)

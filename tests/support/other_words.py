@@ -92,8 +92,9 @@ def _chat_completions(said: Said) -> JsonObject:
 
 
 def _chat_call(part: JsonObject) -> JsonObject:
-    function: JsonObject = {"name": part["name"], "arguments": _source(part["arguments"])}
-    return {**_own(part, "name", "arguments"), "type": "function", "function": function}
+    kind, member = ("custom", "input") if part.get("call_type") == "custom" else ("function", "arguments")
+    made: JsonObject = {"name": part["name"], member: _source(part["arguments"])}
+    return {**_own(part, "name", "arguments", "call_type"), "type": kind, kind: made}
 
 
 def _responses(said: Said) -> JsonObject:
