@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rewind_proxy.canonical.model import MatchSettings
+from rewind_proxy.canonical.paths.roots import discover, find_roots
 from rewind_proxy.canonical.pointer import ROOT
-from rewind_proxy.canonical.roots import discover, find_roots
 from rewind_proxy.canonical.scrub import Numbering, Place, Scrubber
 
 

@@ -23,7 +23,7 @@ from rewind_proxy.canonical.redact import (
     rule_list,
     strip_query,
 )
-from rewind_proxy.canonical.redact_engine import BUILT_IN_RULES
+from rewind_proxy.canonical.redaction.engine import BUILT_IN_RULES
 from rewind_proxy.errors import SettingsError, StoreVersionError
 
 REDACTOR = Redactor()

@@ -9,7 +9,7 @@ import pytest
 from case_tables import fake
 from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.canonical.redact import MARK, Redactor
-from rewind_proxy.canonical.redact_concealed import revealed
+from rewind_proxy.canonical.redaction.concealed import revealed
 
 REDACTOR = Redactor()
 KEY = fake("sk-ant-api03-", 60)

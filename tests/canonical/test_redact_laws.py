@@ -17,10 +17,10 @@ from case_tables import fake, fake_hex
 from rewind_proxy.canonical.jcs import parse
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.canonical.redact import MARK, Redactor
-from rewind_proxy.canonical.redact_concealed import revealed
-from rewind_proxy.canonical.redact_engine import BUILT_IN_RULES
-from rewind_proxy.canonical.redact_rules import TokenRule
-from rewind_proxy.canonical.redact_tokens import holds_token
+from rewind_proxy.canonical.redaction.concealed import revealed
+from rewind_proxy.canonical.redaction.engine import BUILT_IN_RULES
+from rewind_proxy.canonical.redaction.rules import TokenRule
+from rewind_proxy.canonical.redaction.tokens import holds_token
 
 KEY = fake("sk-proj-", 40)
 PIECES = [

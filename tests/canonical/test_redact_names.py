@@ -18,7 +18,7 @@ from rewind_proxy.canonical.redact import (
     mask_url,
     strip_query,
 )
-from rewind_proxy.canonical.redact_engine import BUILT_IN_RULES
+from rewind_proxy.canonical.redaction.engine import BUILT_IN_RULES
 from rewind_proxy.matching.answer_redaction import redact_answer
 
 REDACTOR = Redactor()

@@ -9,7 +9,7 @@ import pytest
 
 from case_tables import fake, fake_hex
 from rewind_proxy.canonical.redact import MARK, Redactor
-from rewind_proxy.canonical.redact_engine import BUILT_IN_RULES
+from rewind_proxy.canonical.redaction.engine import BUILT_IN_RULES
 
 REDACTOR = Redactor()
 # A line for each rule that goes by a prefix: the rule, and the credentials it is for.

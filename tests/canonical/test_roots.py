@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewind_proxy.canonical.model import MatchSettings
+from rewind_proxy.canonical.paths.roots import discover, find_roots, root_spans
 from rewind_proxy.canonical.pointer import ROOT
-from rewind_proxy.canonical.roots import discover, find_roots, root_spans
 from rewind_proxy.canonical.scrub import Numbering, Scrubber
 
 HERE, THERE = "/home/ann/app", "/builds/7/work"

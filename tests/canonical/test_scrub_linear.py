@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rewind_proxy.canonical.model import MatchSettings
-from rewind_proxy.canonical.roots import discover, find_roots
+from rewind_proxy.canonical.paths.roots import discover, find_roots
 from rewind_proxy.canonical.scrub import Scrubber
 
 # What makes each rule start again and again: the beginnings of its matches without their ends.

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewind_proxy.matching.rebase_finder import Finder
-from rewind_proxy.matching.rebase_slots import Replacements
-from rewind_proxy.matching.rebase_text import Kind, Rewriter, escape_json, unescape_json
+from rewind_proxy.matching.rebasing.finder import Finder
+from rewind_proxy.matching.rebasing.slots import Replacements
+from rewind_proxy.matching.rebasing.text import Kind, Rewriter, escape_json, unescape_json
 
 U1, U2 = "6f1c2a3b-0000-4000-8000-00000000aaaa", "12345678-1111-4111-8111-11111111bbbb"
 POSIX = {"/home/a/app": "/builds/7/app", "/home/a": "/root"}

@@ -23,9 +23,9 @@ from rewind_proxy.canonical.model import (
     Target,
     Volatile,
 )
+from rewind_proxy.canonical.paths.roots import NOTHING, Found, Root, discover, find_roots
 from rewind_proxy.canonical.preset import Preset
 from rewind_proxy.canonical.resume import Chain, Chains
-from rewind_proxy.canonical.roots import NOTHING, Found, Root, discover, find_roots
 from rewind_proxy.canonical.scrub import LINKING_ID, Scrubber, Slot, Taken, Verbatim
 from rewind_proxy.canonical.shown import Shown
 from rewind_proxy.canonical.tail import tail

@@ -11,7 +11,7 @@ is applied, then the list starts over, until no rule changes anything. The work 
 begins with all of the work under R1, and that under R1 + R2 on `redact(R1)(x)` goes on from there. It ends,
 because each change leaves fewer characters outside the marks.
 
-Member names keep the law too (`redact_names`): what a name that holds a credential becomes depends on the
+Member names keep the law too (`redaction.names`): what a name that holds a credential becomes depends on the
 final values beside it, and it says nothing of its own value, before as after.
 
 Values of auth headers seen on the wire (`Redactor.with_secrets`) are no rules: they are replaced before the
@@ -27,7 +27,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.model import JsonValue
-from rewind_proxy.canonical.redact_auth import (
+from rewind_proxy.canonical.redaction.auth import (
     LEAST,
     Pairs,
     auth_values,
@@ -36,11 +36,11 @@ from rewind_proxy.canonical.redact_auth import (
     mask_url,
     strip_query,
 )
-from rewind_proxy.canonical.redact_engine import BUILT_IN_RULES, PATTERN, RuleEngine, compile_pattern
-from rewind_proxy.canonical.redact_names import SHORTEST_NAME, is_concerned
-from rewind_proxy.canonical.redact_places import NameKind
-from rewind_proxy.canonical.redact_rules import MARK
-from rewind_proxy.canonical.redact_walk import Hit, json_in, redact_json, redact_tree
+from rewind_proxy.canonical.redaction.engine import BUILT_IN_RULES, PATTERN, RuleEngine, compile_pattern
+from rewind_proxy.canonical.redaction.names import SHORTEST_NAME, is_concerned
+from rewind_proxy.canonical.redaction.places import NameKind
+from rewind_proxy.canonical.redaction.rules import MARK
+from rewind_proxy.canonical.redaction.walk import Hit, json_in, redact_json, redact_tree
 from rewind_proxy.errors import SettingsError
 
 __all__ = [

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.model import JsonObject, Message
-from rewind_proxy.canonical.roots import Found, Root
+from rewind_proxy.canonical.paths.roots import Found, Root
 from rewind_proxy.canonical.shown import Shown
 
 _MESSAGES = 10_000

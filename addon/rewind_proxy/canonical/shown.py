@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message
+from rewind_proxy.canonical.paths.roots import Root
 from rewind_proxy.canonical.pointer import ROOT
-from rewind_proxy.canonical.roots import Root
 from rewind_proxy.canonical.scrub import Numbering, Scrubber, Slot, Taken
 from rewind_proxy.canonical.walk import MediaDigests, Walk
 

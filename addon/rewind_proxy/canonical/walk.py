@@ -7,9 +7,9 @@ import hashlib
 from rewind_proxy.canonical.cache import TextCache
 from rewind_proxy.canonical.linking import linking_id
 from rewind_proxy.canonical.model import SEALS, JsonObject, JsonValue, MatchSettings, Message
+from rewind_proxy.canonical.paths.roots import Root
 from rewind_proxy.canonical.pointer import Pointer
-from rewind_proxy.canonical.redact_places import plain_bytes
-from rewind_proxy.canonical.roots import Root
+from rewind_proxy.canonical.redaction.places import plain_bytes
 from rewind_proxy.canonical.scrub import LINKING_ID, PLACE_OF_ROLE, Numbering, Place, Scrubber, Verbatim
 
 # Members that are never scanned for noise: signatures are bytes, and what a provider keeps under an id is

@@ -19,7 +19,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from rewind_proxy.canonical.redact_rules import MARK
+from rewind_proxy.canonical.redaction.rules import MARK
 from rewind_proxy.cli.demo_run import Session, run_agent
 from rewind_proxy.cli.demo_scan import scan
 from rewind_proxy.cli.demo_screen import Screen

@@ -15,9 +15,9 @@ from rewind_proxy.canonical.model import Form, JsonValue, Wire
 from rewind_proxy.canonical.redact import MARK, Redaction, Redactor
 from rewind_proxy.matching.difference import common_length
 from rewind_proxy.matching.rebase import Rebased, applied, edited
-from rewind_proxy.matching.rebase_document import Path, documents
-from rewind_proxy.matching.rebase_finder import Edit
-from rewind_proxy.matching.rebase_text import Kind
+from rewind_proxy.matching.rebasing.document import Path, documents
+from rewind_proxy.matching.rebasing.finder import Edit
+from rewind_proxy.matching.rebasing.text import Kind
 
 Chunks = tuple[tuple[int, int], ...]
 

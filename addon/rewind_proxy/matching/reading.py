@@ -34,7 +34,7 @@ from rewind_proxy.canonical.model import (
 from rewind_proxy.canonical.redact import Redaction, Redactor, auth_values, strip_query
 from rewind_proxy.canonical.text import whole_characters
 from rewind_proxy.errors import OpaqueBodyError
-from rewind_proxy.matching.rebase_slots import slots_digest
+from rewind_proxy.matching.rebasing.slots import slots_digest
 from rewind_proxy.matching.sketching import sketched
 from rewind_proxy.presets import preset_for, presets
 from rewind_proxy.store import EMPTY, Sketched

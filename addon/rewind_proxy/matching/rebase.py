@@ -18,15 +18,15 @@ from itertools import accumulate
 from typing import Protocol, TypeAlias
 
 from rewind_proxy.canonical.model import Form, JsonValue, Wire
-from rewind_proxy.matching.rebase_anthropic import AnthropicParts
-from rewind_proxy.matching.rebase_chat import ChatParts
-from rewind_proxy.matching.rebase_document import Document, Path, documents, locate, string_edits
-from rewind_proxy.matching.rebase_finder import Edit, Finder
-from rewind_proxy.matching.rebase_gemini import GeminiParts
-from rewind_proxy.matching.rebase_parts import UNCOUNTED, Offset, Part, Parts, Piece, Reader
-from rewind_proxy.matching.rebase_responses import ResponsesParts
-from rewind_proxy.matching.rebase_slots import Replacements, replacements
-from rewind_proxy.matching.rebase_text import Kind, Rewriter
+from rewind_proxy.matching.rebasing.anthropic import AnthropicParts
+from rewind_proxy.matching.rebasing.chat import ChatParts
+from rewind_proxy.matching.rebasing.document import Document, Path, documents, locate, string_edits
+from rewind_proxy.matching.rebasing.finder import Edit, Finder
+from rewind_proxy.matching.rebasing.gemini import GeminiParts
+from rewind_proxy.matching.rebasing.parts import UNCOUNTED, Offset, Part, Parts, Piece, Reader
+from rewind_proxy.matching.rebasing.responses import ResponsesParts
+from rewind_proxy.matching.rebasing.slots import Replacements, replacements
+from rewind_proxy.matching.rebasing.text import Kind, Rewriter
 
 __all__ = ["Rebased", "Replacements", "applied", "edited", "rebase", "replacements"]
 

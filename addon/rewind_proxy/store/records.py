@@ -60,7 +60,7 @@ class RequestRecord(Record):
     body_sha256: str = ""
     """Of the decoded body as sent, for an opaque one only; else empty."""
     slots_digest: str = ""
-    """Tells whether a live request has the same folders, ids and times (`matching.rebase_slots`)."""
+    """Tells whether a live request has the same folders, ids and times (`matching.rebasing.slots`)."""
     written_digest: str = ""
     """Tells whether a live request is written alike but for `params` (`matching.reading`)."""
     params: dict[str, Any] = Field(default_factory=dict)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Target, Wire
-from rewind_proxy.canonical.redact_auth import strip_query
+from rewind_proxy.canonical.redaction.auth import strip_query
 
 PATH, QUERY, MODEL = "endpoint_path", "endpoint_query", "endpoint_model"
 """Names of the parameters. `endpoint_model` is a model in the path beside another one in the body; it goes

@@ -15,7 +15,7 @@ from rewind_proxy.canonical.history import fold
 from rewind_proxy.canonical.jcs import dumps, parse
 from rewind_proxy.canonical.linking import linking_id
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Role
-from rewind_proxy.canonical.redact_places import data_uri, is_textual, plain_bytes
+from rewind_proxy.canonical.redaction.places import data_uri, is_textual, plain_bytes
 from rewind_proxy.errors import OpaqueBodyError
 
 C = TypeVar("C", bound="Conversation")

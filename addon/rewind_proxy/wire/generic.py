@@ -16,7 +16,7 @@ from rewind_proxy.canonical.model import (
     Volatile,
     Wire,
 )
-from rewind_proxy.canonical.redact_auth import strip_query
+from rewind_proxy.canonical.redaction.auth import strip_query
 from rewind_proxy.wire import answers, sse
 
 # A header by which a client asks for a stream (DashScope's own API), and the value that does.

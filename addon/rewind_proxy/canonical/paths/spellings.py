@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
 
-from rewind_proxy.canonical.path_edges import ends_name, starts_path
-from rewind_proxy.canonical.root_shapes import start_of_drive
+from rewind_proxy.canonical.paths.edges import ends_name, starts_path
+from rewind_proxy.canonical.paths.shapes import start_of_drive
 
 _DRIVE = re.compile(r"([A-Za-z]):(?:[\\/]+|\Z)")
 # WSL, Cygwin and Git Bash have the drives of Windows so.

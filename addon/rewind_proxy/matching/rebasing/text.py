@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Literal
 
-from rewind_proxy.matching.rebase_finder import Edit, Finder
+from rewind_proxy.matching.rebasing.finder import Edit, Finder
 
 Kind = Literal["text", "json", "code"]
 """`json`: JSON source, as in tool arguments. `code`: JavaScript or a patch, as in `custom_tool_call.input`.

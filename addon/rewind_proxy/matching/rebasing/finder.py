@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from rewind_proxy.canonical.path_edges import ends_name, starts_path
-from rewind_proxy.canonical.root_spellings import MOUNTS, is_slug, linked, mounted, slug_of
-from rewind_proxy.matching.rebase_slots import Replacements
+from rewind_proxy.canonical.paths.edges import ends_name, starts_path
+from rewind_proxy.canonical.paths.spellings import MOUNTS, is_slug, linked, mounted, slug_of
+from rewind_proxy.matching.rebasing.slots import Replacements
 
 
 class Edit(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rewind_proxy.canonical.redact_rules import Span
+from rewind_proxy.canonical.redaction.rules import Span
 
 _END = r"(?![\w-])"
 _HEX, _CAPS = "[0-9a-f]", "[A-Z0-9]"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from rewind_proxy.canonical.model import JsonObject
-from rewind_proxy.matching.rebase_document import Path
-from rewind_proxy.matching.rebase_parts import Parts, label, members
+from rewind_proxy.matching.rebasing.document import Path
+from rewind_proxy.matching.rebasing.parts import Parts, label, members
 
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 

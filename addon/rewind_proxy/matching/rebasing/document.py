@@ -14,8 +14,8 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias, cast
 
 from rewind_proxy.canonical.model import Form, JsonValue
-from rewind_proxy.matching.rebase_finder import Edit
-from rewind_proxy.matching.rebase_text import escape_json, unescape_json
+from rewind_proxy.matching.rebasing.finder import Edit
+from rewind_proxy.matching.rebasing.text import escape_json, unescape_json
 
 Path: TypeAlias = tuple[str | int, ...]
 

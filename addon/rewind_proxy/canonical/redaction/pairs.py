@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
-from rewind_proxy.canonical.redact_judge import JUDGED, member_value
-from rewind_proxy.canonical.redact_places import NameKind, data_uri, name_kind
-from rewind_proxy.canonical.redact_rules import MARK, MARK_PATTERN, QUOTE, Span
+from rewind_proxy.canonical.redaction.judge import JUDGED, member_value
+from rewind_proxy.canonical.redaction.places import NameKind, data_uri, name_kind
+from rewind_proxy.canonical.redaction.rules import MARK, MARK_PATTERN, QUOTE, Span
 
 _BREAK = r"(?:[ \t\r\n,;]|\\[nrt])"
 _GIVES = rf"{QUOTE}?[ \t]{{0,8}}(?:=>|[:=])[ \t]{{0,8}}"

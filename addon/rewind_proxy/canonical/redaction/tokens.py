@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rewind_proxy.canonical.redact_rules import TOKEN_START, Span, TokenRule, token_rule
+from rewind_proxy.canonical.redaction.rules import TOKEN_START, Span, TokenRule, token_rule
 
 _W = "[A-Za-z0-9]"
 _B = "[A-Za-z0-9_-]"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
-from rewind_proxy.matching.rebase_document import Path
-from rewind_proxy.matching.rebase_parts import UNCOUNTED, Part, Parts, label, members
+from rewind_proxy.matching.rebasing.document import Path
+from rewind_proxy.matching.rebasing.parts import UNCOUNTED, Part, Parts, label, members
 
 
 class GeminiParts:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from urllib.parse import unquote_plus
 
-from rewind_proxy.canonical.redact_judge import member_value
-from rewind_proxy.canonical.redact_places import NameKind, name_kind
-from rewind_proxy.canonical.redact_rules import MARK
+from rewind_proxy.canonical.redaction.judge import member_value
+from rewind_proxy.canonical.redaction.places import NameKind, name_kind
+from rewind_proxy.canonical.redaction.rules import MARK
 
 IDENTITY_HEADERS = frozenset(
     "chatgpt-account-id openai-organization openai-project anthropic-organization-id "

@@ -13,7 +13,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from rewind_proxy.canonical.redact_rules import Span
+from rewind_proxy.canonical.redaction.rules import Span
 
 # Hexadecimal of what a token is made of: a hyphen, a dot, digits, letters, an underscore.
 _SPELLED = "(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|5[0-9AaFf]|7[0-9Aa])"

@@ -2,7 +2,7 @@
 
 `discover` reads one text leaf; `find_roots` puts together what the leaves of a request told; `root_spans`
 finds the roots again in a leaf. Roots are matched as whole path prefixes in every spelling
-(root_spellings.py) and by their shape (root_shapes.py); `temp_name_spans` is temp_names.py's.
+(spellings.py) and by their shape (shapes.py); `temp_name_spans` is temp_names.py's.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
-from rewind_proxy.canonical.path_edges import REST, starts_path
+from rewind_proxy.canonical.paths.cues import cwd_cues, folders, home_cues, tmp_cues
+from rewind_proxy.canonical.paths.edges import REST, starts_path
+from rewind_proxy.canonical.paths.shapes import ShapeKind, shape_of, shapes
+from rewind_proxy.canonical.paths.spellings import identity, occurrences
+from rewind_proxy.canonical.paths.temp_names import temp_name_spans
 from rewind_proxy.canonical.preset import Cue, Cues
-from rewind_proxy.canonical.root_cues import cwd_cues, folders, home_cues, tmp_cues
-from rewind_proxy.canonical.root_shapes import ShapeKind, shape_of, shapes
-from rewind_proxy.canonical.root_spellings import identity, occurrences
 from rewind_proxy.canonical.spans import SEPARATOR, Span
-from rewind_proxy.canonical.temp_names import temp_name_spans
 
 __all__ = ["Found", "Root", "discover", "find_roots", "folder_spans", "root_spans", "temp_name_spans"]
 

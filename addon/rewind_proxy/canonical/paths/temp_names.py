@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from rewind_proxy.canonical.path_edges import REST, TRAILING
+from rewind_proxy.canonical.paths.edges import REST, TRAILING
 from rewind_proxy.canonical.spans import Span
 
 # Programs whose names below temp have a fixed form: a user, a process or random characters follow.

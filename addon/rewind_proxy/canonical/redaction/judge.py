@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from rewind_proxy.canonical.redact_places import NameKind
-from rewind_proxy.canonical.redact_rules import MARK, Span
+from rewind_proxy.canonical.redaction.places import NameKind
+from rewind_proxy.canonical.redaction.rules import MARK, Span
 
 JUDGED = 128
 """Characters of a value that decide; longer values are taken whole once those are a credential's."""
@@ -118,7 +118,7 @@ _WHOLE_HEADER = re.compile(rf"{SCHEME}(?:[ \t]+|:[ \t]*)", re.IGNORECASE)
 
 
 def member_value(text: str, kind: NameKind) -> list[Span]:
-    """The credential in a member's value; `kind` is what `redact_places.name_kind` says of its name."""
+    """The credential in a member's value; `kind` is what `places.name_kind` says of its name."""
     if kind == "hidden":
         return [(0, len(text))] if text.strip() and text != MARK else []
     start = 0

@@ -1,7 +1,7 @@
 """Credentials that are the value of a name that says so, in text: assignments of any kind of file.
 
 Programs, shells, configuration, markdown, tables, markup: what stands between name and value is one operator
-of many; the value is judged by `redact_judge`. In text that is itself escaped JSON a quote can have up to
+of many; the value is judged by `judge`. In text that is itself escaped JSON a quote can have up to
 fifteen backslashes before it (four levels of JSON in strings); neither quotes nor backslashes are ever part
 of a match. A value may already be partly `[REDACTED]`: the rest goes with it.
 """
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from rewind_proxy.canonical.redact_judge import (
+from rewind_proxy.canonical.redaction.judge import (
     JUDGED,
     TRAILING,
     has_digit_or_capital,
@@ -20,7 +20,7 @@ from rewind_proxy.canonical.redact_judge import (
     looks_secret,
     looks_short_password,
 )
-from rewind_proxy.canonical.redact_rules import MARK, MARK_PATTERN, QUOTE, Span
+from rewind_proxy.canonical.redaction.rules import MARK, MARK_PATTERN, QUOTE, Span
 
 # Names --------------------------------------------------------------------------------------------------
 

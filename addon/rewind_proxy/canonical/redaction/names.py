@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rewind_proxy.canonical import jcs
 from rewind_proxy.canonical.model import JsonObject, JsonValue
-from rewind_proxy.canonical.redact_path import Link
-from rewind_proxy.canonical.redact_rules import MARK
+from rewind_proxy.canonical.redaction.json_path import Link
+from rewind_proxy.canonical.redaction.rules import MARK
 
 NameRule = Callable[[str], str]
 """The id of the rule by which a name is a credential; empty when it is none."""

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
-from rewind_proxy.matching.rebase_document import Path
-from rewind_proxy.matching.rebase_text import Kind
+from rewind_proxy.matching.rebasing.document import Path
+from rewind_proxy.matching.rebasing.text import Kind
 
 Part: TypeAlias = tuple[Hashable, ...]
 """Which content part of the answer: its deltas and all its copies have the same. It starts with its owner."""

@@ -14,8 +14,8 @@ from typing import Literal
 from urllib.parse import unquote
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
-from rewind_proxy.canonical.redact_rules import RUN_LENGTH
-from rewind_proxy.canonical.redact_tokens import holds_token
+from rewind_proxy.canonical.redaction.rules import RUN_LENGTH
+from rewind_proxy.canonical.redaction.tokens import holds_token
 
 NameKind = Literal["authorization", "password", "pass", "key", "token", "hidden", ""]
 """What a member's name says of its value; empty when it says nothing, `hidden` when it was redacted."""

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rewind_proxy.canonical.redact_rules import RUN_LENGTH, Span, TokenRule
-from rewind_proxy.canonical.redact_tokens import TOKEN_RULES
+from rewind_proxy.canonical.redaction.rules import RUN_LENGTH, Span, TokenRule
+from rewind_proxy.canonical.redaction.tokens import TOKEN_RULES
 
 _PREFIXES = (
     "sk- sk_live_ AIza gsk_ xai- ghp_ gho_ ghs_ glpat- xoxb- xoxp- AKIA hf_ npm_ nvapi- eyJhbGciOi"

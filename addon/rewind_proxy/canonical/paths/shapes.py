@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from rewind_proxy.canonical.path_edges import starts_path
+from rewind_proxy.canonical.paths.edges import starts_path
 
 ShapeKind = Literal["ci", "work", "tmp", "home"]
 

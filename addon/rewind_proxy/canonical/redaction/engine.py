@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.cache import TextCache
-from rewind_proxy.canonical.redact_base64 import BASE64_RULE, Base64Rule, may_hold_base64
-from rewind_proxy.canonical.redact_concealed import Revealed, revealed
-from rewind_proxy.canonical.redact_context import CONTEXT_RULES, ContextRule
-from rewind_proxy.canonical.redact_judge import member_value
-from rewind_proxy.canonical.redact_places import NameKind
-from rewind_proxy.canonical.redact_rules import (
+from rewind_proxy.canonical.redaction.base64_rule import BASE64_RULE, Base64Rule, may_hold_base64
+from rewind_proxy.canonical.redaction.concealed import Revealed, revealed
+from rewind_proxy.canonical.redaction.context import CONTEXT_RULES, ContextRule
+from rewind_proxy.canonical.redaction.judge import member_value
+from rewind_proxy.canonical.redaction.places import NameKind
+from rewind_proxy.canonical.redaction.rules import (
     MARK,
     RUN_CLASS,
     RUN_LEAD,
@@ -25,8 +25,8 @@ from rewind_proxy.canonical.redact_rules import (
     Span,
     TokenRule,
 )
-from rewind_proxy.canonical.redact_tokens import TOKEN_RULES
-from rewind_proxy.canonical.redact_walk import Hit, json_in, redact_json
+from rewind_proxy.canonical.redaction.tokens import TOKEN_RULES
+from rewind_proxy.canonical.redaction.walk import Hit, json_in, redact_json
 from rewind_proxy.errors import SettingsError, StoreVersionError
 
 PATTERN = "pattern:"

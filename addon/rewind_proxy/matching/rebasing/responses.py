@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
-from rewind_proxy.matching.rebase_document import Path
-from rewind_proxy.matching.rebase_parts import UNCOUNTED, Part, Parts, label, members
-from rewind_proxy.matching.rebase_text import Kind
+from rewind_proxy.matching.rebasing.document import Path
+from rewind_proxy.matching.rebasing.parts import UNCOUNTED, Part, Parts, label, members
+from rewind_proxy.matching.rebasing.text import Kind
 
 # What an item holds as a string, and as JSON.
 _STRINGS: Mapping[str, Mapping[str, Kind]] = {

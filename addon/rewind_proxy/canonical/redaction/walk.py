@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 
 from rewind_proxy.canonical import jcs
 from rewind_proxy.canonical.model import JsonObject, JsonValue
-from rewind_proxy.canonical.redact_names import (
+from rewind_proxy.canonical.redaction.json_path import Link, path_of, steps_of
+from rewind_proxy.canonical.redaction.names import (
     NUMBER_RULE,
     SHORTEST_NAME,
     NameRule,
@@ -21,9 +22,8 @@ from rewind_proxy.canonical.redact_names import (
     numbered_names,
     redacted_names,
 )
-from rewind_proxy.canonical.redact_pairs import VALUE_MEMBERS, kind_beside, kind_of_second
-from rewind_proxy.canonical.redact_path import Link, path_of, steps_of
-from rewind_proxy.canonical.redact_places import (
+from rewind_proxy.canonical.redaction.pairs import VALUE_MEMBERS, kind_beside, kind_of_second
+from rewind_proxy.canonical.redaction.places import (
     FREE_MEMBERS,
     PLACED_MEMBERS,
     NameKind,

@@ -1,6 +1,6 @@
 """Credentials that show by what stands around them: headers, URLs, key blocks; and the list of such rules.
 
-Only the value goes; the name, the scheme and the user stay. As in `redact_assign`, the text may be escaped
+Only the value goes; the name, the scheme and the user stay. As in `assign`, the text may be escaped
 JSON, and a value may already be partly `[REDACTED]`.
 """
 
@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from rewind_proxy.canonical.redact_assign import (
+from rewind_proxy.canonical.redaction.assign import (
     FOREIGN_WORDS,
     assigned_passwords,
     assigned_secrets,
     end_of,
     foreign_passwords,
 )
-from rewind_proxy.canonical.redact_auth import CREDENTIAL_PARAMETERS
-from rewind_proxy.canonical.redact_judge import (
+from rewind_proxy.canonical.redaction.auth import CREDENTIAL_PARAMETERS
+from rewind_proxy.canonical.redaction.judge import (
     JUDGED,
     SCHEME,
     TRAILING,
@@ -27,11 +27,11 @@ from rewind_proxy.canonical.redact_judge import (
     is_reference,
     looks_secret,
 )
-from rewind_proxy.canonical.redact_login import command_passwords, digest_responses, login_files
-from rewind_proxy.canonical.redact_pairs import named_values
-from rewind_proxy.canonical.redact_places import name_kind
-from rewind_proxy.canonical.redact_rules import MARK, MARK_PATTERN, QUOTE, Span
-from rewind_proxy.canonical.redact_service import SERVICE_WORDS, service_tokens
+from rewind_proxy.canonical.redaction.login import command_passwords, digest_responses, login_files
+from rewind_proxy.canonical.redaction.pairs import named_values
+from rewind_proxy.canonical.redaction.places import name_kind
+from rewind_proxy.canonical.redaction.rules import MARK, MARK_PATTERN, QUOTE, Span
+from rewind_proxy.canonical.redaction.service import SERVICE_WORDS, service_tokens
 
 # Headers ------------------------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from rewind_proxy.canonical.path_edges import TRAILING
-from rewind_proxy.canonical.root_spellings import identity
+from rewind_proxy.canonical.paths.edges import TRAILING
+from rewind_proxy.canonical.paths.spellings import identity
 from rewind_proxy.canonical.text import normalise_text
 
 # Quick to look for; each cue of a project holds one.

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Mapping
 from typing import Literal
 
 from rewind_proxy.canonical.model import SEALS, JsonObject, JsonValue
-from rewind_proxy.matching.rebase_document import Path
-from rewind_proxy.matching.rebase_parts import Part, Parts, label, members
+from rewind_proxy.matching.rebasing.document import Path
+from rewind_proxy.matching.rebasing.parts import Part, Parts, label, members
 
 _TEXTS: Mapping[str, str] = {
     "content": "choice",

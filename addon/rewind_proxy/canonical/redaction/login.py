@@ -1,6 +1,6 @@
 """Passwords that no name stands beside: options of commands, lines of login files, the Digest of a header.
 
-Only the value goes. As in `redact_assign`, it may already be partly `[REDACTED]`.
+Only the value goes. As in `assign`, it may already be partly `[REDACTED]`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rewind_proxy.canonical.redact_judge import is_reference
-from rewind_proxy.canonical.redact_rules import MARK_PATTERN, QUOTE, Span
+from rewind_proxy.canonical.redaction.judge import is_reference
+from rewind_proxy.canonical.redaction.rules import MARK_PATTERN, QUOTE, Span
 
 _VALUE = rf"""(?P<password>(?:{MARK_PATTERN}|[^\s"'`\\;|&<>]){{1,256}})"""
 _IN_QUOTES = rf"""(?P<quoted>(?:{MARK_PATTERN}|[^\s"'`\\]){{1,256}})(?={QUOTE})"""

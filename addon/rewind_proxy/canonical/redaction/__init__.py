@@ -1,0 +1,1 @@
+"""The rules of redaction and how they are run; `canonical.redact` is what others use."""
