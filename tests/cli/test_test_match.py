@@ -149,6 +149,27 @@ def test_the_handed_table_agrees(rewind: Call) -> None:
     assert out.endswith(" cases, 0 differ\n")
 
 
+def test_the_table_of_credentials_is_green(rewind: Call) -> None:
+    """Each credential of the handed table is gone from all that is stored, and what is none is kept."""
+    code, out, err = rewind("test-match", "--cases", str(CASES / "redact.jsonl"))
+    assert (code, err) == (0, "")
+    assert out.endswith(" cases, 0 differ\n")
+
+
+def test_a_table_of_credentials_names_what_is_wrong(rewind: Call) -> None:
+    """What stays and what is lost is named by its place in the table; no credential is shown."""
+    body: JsonObject = {"messages": [{"role": "user", "content": "use <<FAKE:sk-proj-:40>> now"}]}
+    request: JsonObject = {"url": "https://api.openai.com/v1/chat/completions", "body": body}
+    good: JsonObject = {"id": "g", "request": request, "gone": ["<<FAKE:sk-proj-:40>>"], "kept": ["now"]}
+    off: JsonObject = {"settings": {"redact_defaults": False}, "id": "off"}
+    lost: JsonObject = {"kept": ["use", "<<FAKE:sk-proj-:40>>"], "gone": [], "id": "lost"}
+    code, out, _ = rewind("test-match", "--cases", table(good, good | off, good | lost), "--json")
+    found = {each["id"]: each["got"] for each in json.loads(out)["differ"]}
+    assert (code, found) == (1, {"off": "gone[0] stays", "lost": "kept[1] is gone"})
+    code, _, err = rewind("test-match", "--cases", table(good | {"gone": "x"}))
+    assert (code, "line 1" in err, '"gone" is a list of texts' in err) == (1, True, True)
+
+
 def table(*cases: JsonValue) -> str:
     """A table of cases in the project."""
     Path("cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases), encoding="utf-8")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.errors import RewindError
-from rewind_proxy.matching.reading import RawRequest
+from rewind_proxy.matching.reading import RawRequest, Reading, RequestReader
 from rewind_proxy.wire import Host, HostTable
 
 
@@ -70,3 +70,9 @@ def host_of(table: HostTable, request: RawRequest, place: str) -> Host:
             f"{place}: {request.host} is no known host, Rewind would tunnel it; add it with --hosts HOST=WIRE"
         )
     return host
+
+
+def read_request(document: JsonValue, reader: RequestReader, place: str) -> Reading:
+    """What is known of the request of a parsed file. Raises `RequestFileError`."""
+    request = request_from(document, place)
+    return reader.read(request, host_of(reader.hosts, request, place))
