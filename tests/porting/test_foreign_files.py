@@ -326,6 +326,8 @@ class TestTelling:
             (b'{"rewind": 2, "request": {}}', "written in text format 2, this Rewind reads 1"),
             (b'{"rewind": 1, "request": {}}', '"answer" is missing or no object'),
             (b'{"rewind": 1, "request": {}, "answer": {}}', '"url" has no host'),
+            (b'{"rewind": 1, "request": {"body": 1e999}}', "past the range of a double"),
+            (b'{"rewind": 1, "request": ' + b"[" * 500 + b"]" * 500 + b"}", "nested too deeply"),
         ],
     )
     def test_an_error_names_file_and_place(self, content: bytes, message: str, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from porting.stores import CHAT, NOW, STREAM, chat, documents, export, heard, opened, put
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redactor
+from rewind_proxy.errors import PortingError
 from rewind_proxy.matching.opening import Opened
 from rewind_proxy.porting.document import from_document
 from rewind_proxy.porting.heard import Heard
@@ -241,3 +242,22 @@ def test_an_older_answer_to_a_side_request_pushes_no_newer_one_out(tmp_path: Pat
         }
         [record] = second.store.cassettes()
         assert second.store.answer(record).body == b'[{"id": "m1"}]'
+
+
+@pytest.mark.parametrize("run", ["../../out", ".hidden", "a/b", "x\x00", "\ud800", "r" * 200])
+def test_a_run_s_name_never_leads_out_of_the_folder(run: str, tmp_path: Path) -> None:
+    """A text from elsewhere that names its run so is refused."""
+    with opened(tmp_path) as (first, chosen):
+        put(first, chosen, [heard()])
+        [exported] = export(first)
+    with pytest.raises(PortingError, match='"run" is no name of a run'):
+        from_document(json.loads(exported.text) | {"run": run}, "file")
+
+
+@pytest.mark.parametrize("session", ["../../out", "..", "/etc", "a\x00b", "tests/a.py::test[x]"])
+def test_a_session_s_name_never_leads_out_of_the_folder(session: str, tmp_path: Path) -> None:
+    """Whatever a session is called, its folder is one below."""
+    with opened(tmp_path) as (first, chosen):
+        put(first, chosen.model_copy(update={"session": session}), [heard()])
+        [exported] = export(first)
+    assert re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", exported.folder)

@@ -29,6 +29,7 @@ from rewind_proxy.store.records import AnswerRecord, CassetteRecord, RequestReco
 VERSION = 1
 _DIGEST = "sha256"
 _HEX = re.compile(r"[0-9a-f]{64}")
+_RUN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,119}")
 _URL = re.compile(r"https?://(?P<host>[^/*?]+)(?P<path>[^?]*)(?:\?(?P<query>.*))?", re.DOTALL)
 _READABLE = "[]/:,@"
 _CARRIED = (
@@ -129,13 +130,13 @@ def from_document(value: JsonValue, place: str) -> Kept:
     rest = {name: item for name, item in value.items() if name not in ("rewind", _DIGEST)}
     try:
         edited = text.digest(rest) != value.get(_DIGEST)
-    except ValueError:  # NaN and its like
-        edited = True
+    except ValueError:
+        raise PortingError(f"{place}: a number in it is past the range of a double") from None
     request, answer = _object(value, "request", place), _object(value, "answer", place)
     body = request.get("body")
     try:
-        # As strict as with a live body: what JCS cannot say has its tag, and no more levels than there.
-        jcs.check_depth(body, text.line(body), 0, len(text.line(body)))
+        # No more levels than in a live body.
+        jcs.check_depth(body, line := text.line(body), 0, len(line))
         record = _record(request, place)
         headers = AnswerRecord.model_validate({"headers": answer.get("headers", [])}).headers
     except OpaqueBodyError:
@@ -154,7 +155,7 @@ def from_document(value: JsonValue, place: str) -> Kept:
         latency_ms=_whole(answer, "latency_ms", place),
         exact=exact if isinstance(exact := value.get("exact"), str) and _HEX.fullmatch(exact) else "",
         written=str(request.get("written", "")),
-        run=_string(value, "run", place),
+        run=_run(value, place),
         session=_string(value, "session", place),
         recorded_at=_number(value, "recorded_at", place),
         edited=edited,
@@ -226,6 +227,14 @@ def _string(value: JsonObject, name: str, place: str) -> str:
     if not isinstance(found, str):
         raise PortingError(f'{place}: "{name}" is no text')
     return found
+
+
+def _run(value: JsonObject, place: str) -> str:
+    """It names a folder, perhaps, and is a key of the store."""
+    run = _string(value, "run", place)
+    if run and not _RUN.fullmatch(run):
+        raise PortingError(f'{place}: "run" is no name of a run')
+    return run
 
 
 def _number(value: JsonObject, name: str, place: str) -> float:

@@ -22,6 +22,7 @@ _WORDS = 5
 _LONGEST_WORD = 20
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_FOLDER = 80
+_NO_FOLDER = "run"
 _DIGITS = 12
 
 
@@ -98,7 +99,9 @@ class Exporter:
             core_v3=core_request_hash(canonical, reading.target.host) if canonical else None,
         )
         name = f"{stamp(record.recorded_at)}-{_words(reading)}-{str(document['sha256'])[:_DIGITS]}.json"
-        return Exported(document, _folder(session) or record.run, name, record.request.cls)
+        return Exported(
+            document, _folder(session) or _folder(record.run) or _NO_FOLDER, name, record.request.cls
+        )
 
 
 def in_order(records: Iterable[CassetteRecord]) -> list[CassetteRecord]:

@@ -13,14 +13,17 @@ import re
 from json.encoder import encode_basestring
 from typing import NoReturn, cast
 
+from rewind_proxy.canonical import jcs
 from rewind_proxy.canonical.model import JsonObject, JsonValue
-from rewind_proxy.errors import PortingError
+from rewind_proxy.errors import OpaqueBodyError, PortingError
 
 _UNSEEN = re.compile(
     "[\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
 _STEP = "  "
+_LEVELS = 8
+"""In which the deepest body stands, in any of our texts."""
 
 
 def pretty(value: JsonValue) -> str:
@@ -43,15 +46,17 @@ def digest(document: JsonObject) -> str:
 def load(text: str, place: str) -> JsonValue:
     """The value of a JSON text. Raises `PortingError`, which names the place."""
     try:
-        return cast("JsonValue", json.loads(text, object_pairs_hook=_members, parse_constant=_refuse))
+        value = cast("JsonValue", json.loads(text, object_pairs_hook=_members, parse_constant=_refuse))
+        jcs.check_depth(value, text, 0, len(text), above=-_LEVELS)
     except json.JSONDecodeError as error:
         raise PortingError(f"{place}: not JSON (line {error.lineno}, column {error.colno})") from None
     except _OddError as error:
         raise PortingError(f"{place}: {error}") from None
     except ValueError:
         raise PortingError(f"{place}: a number in it is too long") from None
-    except RecursionError:
+    except (RecursionError, OpaqueBodyError):
         raise PortingError(f"{place}: nested too deeply") from None
+    return value
 
 
 class _OddError(Exception):
