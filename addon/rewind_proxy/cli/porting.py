@@ -43,7 +43,7 @@ from rewind_proxy.cli.proxy_child import child_variables
 from rewind_proxy.cli.settings_flags import with_settings
 from rewind_proxy.errors import PortingError, StoreError
 from rewind_proxy.handover import FLOWS_TOOL
-from rewind_proxy.matching.opening import Watch, open_ready
+from rewind_proxy.matching.opening import Progress, Watch, open_ready
 from rewind_proxy.porting import folder as folders
 from rewind_proxy.porting import text
 from rewind_proxy.porting.exporting import Exported, Exporter, in_order
@@ -223,17 +223,25 @@ def export_command(
                 "run `rewind maintain` first"
             )
         answers = Redactor(opened.redaction) if settings.redact_answers else None
-        exported = Exporter(opened, log, reader, answers).export(in_order(records))
-        if output is None:
-            for each in exported:
-                typer.echo(f"{text.line(each.document)}\n".encode(), nl=False)
-        elif output.suffix == _LINES:
-            _to_file(output, list(exported), as_json=as_json)
-        elif output.is_file() or output.suffix == ".json":
-            raise PortingError(f"{output}: name a folder, or a file that ends in {_LINES}")
-        else:
-            whole = not ids and session is None and run is None
-            _to_folder(output, exported, whole=whole, as_json=as_json)
+        exporter = Exporter(opened, log, reader, answers)
+        with progress_bars() as watch:
+            exported = _watched(exporter.export(in_order(records)), watch("exporting"), len(records))
+            if output is None:
+                for each in exported:
+                    typer.echo(f"{text.line(each.document)}\n".encode(), nl=False)
+            elif output.suffix == _LINES:
+                _to_file(output, list(exported), as_json=as_json)
+            elif output.is_file() or output.suffix == ".json":
+                raise PortingError(f"{output}: name a folder, or a file that ends in {_LINES}")
+            else:
+                whole = not ids and session is None and run is None
+                _to_folder(output, exported, whole=whole, as_json=as_json)
+
+
+def _watched(exported: Iterator[Exported], tell: Progress, total: int) -> Iterator[Exported]:
+    for done, each in enumerate(exported, start=1):
+        yield each
+        tell(done, total)
 
 
 def _chosen(

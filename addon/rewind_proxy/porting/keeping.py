@@ -9,31 +9,21 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from rewind_proxy.canonical import jcs
-from rewind_proxy.canonical.fingerprint import HASH_VERSION, exact_fingerprint, opaque_fingerprint
-from rewind_proxy.canonical.model import JsonValue, Target
-from rewind_proxy.canonical.redact import strip_query
 from rewind_proxy.decisions import Forward, Session, Step
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.opening import Opened
-from rewind_proxy.matching.reading import Reading, written_digest
-from rewind_proxy.porting.document import Kept, hides_something
+from rewind_proxy.matching.reading import Reading
+from rewind_proxy.porting.asked import NEVER, address, read_kept
+from rewind_proxy.porting.document import Kept
 from rewind_proxy.porting.heard import Entry, Heard, Left
 from rewind_proxy.recording import Captured, NotRecorded, exchange
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import Exchange
-from rewind_proxy.store.records import AnswerRecord, CassetteRecord, RunRecord
-from rewind_proxy.wire import Host, classify
+from rewind_proxy.store.records import RunRecord
 
-_NEVER = {
-    "telemetry": "telemetry is never recorded",
-    "auth": "logins and tokens are never recorded",
-    "socket": "WebSockets are not imported",
-}
 _TICK = 1e-6
 """Between two recordings of one time, so that their order shows in their times."""
 _DIGITS = 12
@@ -123,7 +113,7 @@ class Keeper:
             outcome.unknown_hosts[request.host] += 1
             return
         reading = self._reader.read(request, host)
-        if reason := _NEVER.get(reading.endpoint.cls):
+        if reason := NEVER.get(reading.endpoint.cls):
             outcome.leave(heard.place, reason)
             return
         started = self._now if heard.started_at is None else heard.started_at
@@ -148,12 +138,12 @@ class Keeper:
     # -- recordings of our own
 
     def _keep_kept(self, kept: Kept, run: FileRun, outcome: Outcome) -> None:
-        name, port = _address(kept.request.host)
+        name, port = address(kept.request.host)
         host = self._reader.hosts.find(name, port)
         if host is None:
             outcome.unknown_hosts[kept.request.host] += 1
             return
-        found = self._read_kept(kept, host)
+        found = read_kept(kept, host, self._reader)
         if isinstance(found, str):
             outcome.leave(kept.place, found)
             return
@@ -177,45 +167,6 @@ class Keeper:
         else:
             outcome.edited += 1
             self._put_new(made, run, outcome)
-
-    def _read_kept(self, kept: Kept, host: Host) -> Reading | str:
-        """What a recording asks, or why that is not known."""
-        asked = kept.request
-        target = Target(asked.method, host.name, asked.path, asked.query)
-        endpoint = classify(host, target, upgrade=False)
-        if reason := _NEVER.get(endpoint.cls):
-            return reason
-        exact = _exact(kept, target)
-        if exact is None:
-            return "its request is kept as a digest alone, and that was edited"
-        redactor = self._reader.redactor
-        record = asked.model_copy(
-            update={
-                "host": target.host,
-                "path": redactor.text(asked.path),
-                "query": redactor.query(asked.query),
-                "content_type": redactor.text(asked.content_type),
-                "user_agent": redactor.text(asked.user_agent),
-                "cls": endpoint.cls,
-                "wire": endpoint.wire,
-                "operation": endpoint.operation,
-                "opaque": kept.body is None and asked.opaque,
-            }
-        )
-        body = redactor.value(kept.body)
-        # As if it stood in the store: that is read without what only the live request had.
-        stored = CassetteRecord(
-            id="", seq=0, run="", recorded_at=0, hash_version=HASH_VERSION, exact=exact, request=record,
-            answer=AnswerRecord(), answer_sha256="", answer_length=0, checksum="",
-        )  # fmt: skip
-        reading = self._reader.read_stored(stored, body)
-        made = reading.record
-        carried = kept.written if not kept.edited and hides_something(kept) else ""
-        written = carried or written_digest(kept.body, made.params)
-        update: dict[str, object] = {"written_digest": written}
-        if endpoint.wire == "generic":
-            update["form"] = asked.form  # a header may have asked for it
-        return replace(reading, record=made.model_copy(update=update))
 
     def _again(self, kept: Kept, reading: Reading, run: RunRecord, ended: float) -> Exchange | NotRecorded:
         pieces: list[tuple[bytes, int]] = []
@@ -293,27 +244,3 @@ def stamp(seconds: float) -> str:
 def content_id(exact: str, answer: bytes) -> str:
     """The id of a cassette with an answer (DESIGN §7)."""
     return hashlib.sha256(bytes.fromhex(exact) + answer).hexdigest()
-
-
-def _exact(kept: Kept, target: Target) -> str | None:
-    """The exact fingerprint, made anew where all of the request is there, else the one that is told."""
-    made = list(_exact_candidates(kept, target))
-    if kept.exact and (kept.exact in made or (not kept.edited and hides_something(kept))):
-        return kept.exact
-    return made[0] if made else None
-
-
-def _exact_candidates(kept: Kept, target: Target) -> Iterator[str]:
-    clean = strip_query(target.query)
-    if kept.body is not None:
-        yield exact_fingerprint(target, clean, jcs.dumps(kept.body))
-    elif kept.request.body_sha256:
-        # One that was sent in a coding that does not decode is told by the digest of what was sent.
-        for name in ("sha256", "encoded"):
-            content: JsonValue = {name: kept.request.body_sha256}
-            yield opaque_fingerprint(target, clean, content)
-
-
-def _address(host: str) -> tuple[str, int]:
-    name, colon, port = host.rpartition(":")
-    return (name, int(port)) if colon and port.isdigit() and not host.endswith("]") else (host, 443)
