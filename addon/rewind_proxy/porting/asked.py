@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rewind_proxy.canonical import jcs
-from rewind_proxy.canonical.fingerprint import HASH_VERSION, exact_fingerprint, opaque_fingerprint
+from rewind_proxy.canonical.document import Document
+from rewind_proxy.canonical.fingerprint import EXACT_END, HASH_VERSION, exact_lead, opaque_fingerprint
 from rewind_proxy.canonical.model import JsonValue, Target
 from rewind_proxy.canonical.redact import strip_query
 from rewind_proxy.matching.reading import Reading, RequestReader, written_digest
@@ -59,7 +59,8 @@ def read_kept(kept: Kept, host: Host, reader: RequestReader) -> Reading | str:
     reading = reader.read_stored(stored, body)
     made = reading.record
     carried = kept.written if not kept.edited and hides_something(kept) else ""
-    written = carried or written_digest(kept.body, made.params)
+    _, members = Document(kept.body).digests(b"")
+    written = carried or written_digest(kept.body, members, made.params)
     update: dict[str, object] = {"written_digest": written}
     if endpoint.wire == "generic":
         update["form"] = asked.form  # a header may have asked for it
@@ -77,7 +78,9 @@ def _exact(kept: Kept, target: Target) -> str | None:
 def _exact_candidates(kept: Kept, target: Target) -> Iterator[str]:
     clean = strip_query(target.query)
     if kept.body is not None:
-        yield exact_fingerprint(target, clean, jcs.dumps(kept.body))
+        digest, _ = Document(kept.body).digests(exact_lead(target, clean))
+        digest.update(EXACT_END)
+        yield digest.hexdigest()
     elif kept.request.body_sha256:
         # One that was sent in a coding that does not decode is told by the digest of what was sent.
         for name in ("sha256", "encoded"):
