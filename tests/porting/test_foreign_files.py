@@ -86,6 +86,13 @@ class TestHar:
         assert found.body == body
         assert bool(found.headers) == coded
 
+    def test_the_type_of_a_body_is_that_of_the_answer(self) -> None:
+        """Some tools write no headers."""
+        content: JsonObject = {"mimeType": "text/event-stream", "text": STREAM}
+        found = one(entry(response={"status": 200, "content": content}))
+        assert isinstance(found, Heard)
+        assert found.headers == (("content-type", "text/event-stream"),)
+
     def test_a_stream_that_mitmproxy_read_as_latin_1_is_mended(self) -> None:
         """`hardump` of mitmproxy 11 writes the bytes of a stream of events one by one."""
         content: JsonObject = {

@@ -60,7 +60,7 @@ def _entry(entry: JsonValue, place: str, *, of_mitmproxy: bool) -> Entry:
         if not isinstance(status, int) or not 100 <= status <= 599:
             return Left(place, "no answer came")
         content = _object(answered.get("content", {}))
-        answer_headers = _headers(answered)
+        answer_headers = _typed(_headers(answered), content)
         answer = _received(content, of_mitmproxy=of_mitmproxy)
     except _NoExchangeError as error:
         return Left(place, str(error))
@@ -92,6 +92,14 @@ def _headers(message: JsonObject) -> Headers:
             case {"name": str(name), "value": str(value)} if not name.startswith(_PSEUDO):
                 headers.append((name, value))
     return tuple(headers)
+
+
+def _typed(headers: Headers, content: JsonObject) -> Headers:
+    """With the content type that some tools tell of the body alone."""
+    kind = content.get("mimeType")
+    if not isinstance(kind, str) or not kind or any(n.lower() == "content-type" for n, _ in headers):
+        return headers
+    return (*headers, ("content-type", kind))
 
 
 def _sent(request: JsonObject) -> bytes:
