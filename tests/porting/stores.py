@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hypothesis import strategies as st
+
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redactor
 from rewind_proxy.matching.opening import Opened, open_ready
@@ -100,3 +102,15 @@ def export(out_of: Opened, *, answers: Redactor | None = None) -> list[Exported]
 def documents(exported: Iterable[Exported]) -> list[Kept]:
     """What the text of some recordings says, read back."""
     return [from_document(text.load(each.text, each.name), each.name) for each in exported]
+
+
+def spoil(document: Any, value: object, data: st.DataObject) -> None:
+    """Put a value in some place of a parsed document."""
+    place, steps = document, data.draw(st.integers(1, 6))
+    while True:
+        name = data.draw(st.sampled_from([*place] if isinstance(place, dict) else [*range(len(place))]))
+        steps -= 1
+        if not steps or not isinstance(place[name], dict | list) or not place[name]:
+            place[name] = value
+            return
+        place = place[name]

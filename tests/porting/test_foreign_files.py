@@ -7,11 +7,14 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from porting.stores import CHAT, NOW, STREAM, chat, export, heard, opened, put
+from porting.stores import CHAT, NOW, STREAM, chat, export, heard, opened, put, spoil
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.errors import PortingError
 from rewind_proxy.porting import har, safe_yaml, vcr
@@ -268,6 +271,33 @@ class TestSafeYaml:
         monkeypatch.setattr(safe_yaml, "MAX_BYTES", 10)
         with pytest.raises(PortingError, match="larger than"):
             safe_yaml.load(b"a: 12345678", "f")
+
+
+ODD = st.one_of(
+    st.none(),
+    st.integers() | st.floats(),
+    st.text(max_size=4) | st.sampled_from(["\ud800", "base64", "https://[", "gzip", "2026-13-01"]),
+    st.binary(max_size=4),
+    st.sampled_from([[], {}, [[]], [{"name": 1}], {"string": []}]),
+)
+
+
+@settings(deadline=None)
+@given(data=st.data(), value=ODD)
+def test_no_file_of_others_is_more_than_refused(data: st.DataObject, value: object) -> None:
+    """Whatever stands wherever: an exchange, or why there is none, or an error that names the file."""
+    cassette: dict[str, Any] = {"version": 1, "interactions": [interaction(ASKED, ANSWERED)]}
+    archive: dict[str, Any] = {"log": {"entries": [entry()]}}
+    spoil(cassette, value, data)
+    spoil(archive, value, data)
+    for read, document in ((vcr.entries, cassette), (har.entries, archive)):
+        try:
+            found = list(read(document, "file"))
+        except PortingError as error:
+            said = str(error)
+        else:
+            said = "" if all(isinstance(each, Heard | Left) for each in found) else "something else"
+        assert not said or said.startswith("file: ")
 
 
 class TestTelling:

@@ -6,13 +6,14 @@ import json
 import re
 import secrets
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from porting.stores import CHAT, NOW, STREAM, chat, documents, export, heard, opened, put
+from porting.stores import CHAT, NOW, STREAM, chat, documents, export, heard, opened, put, spoil
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redactor
 from rewind_proxy.errors import PortingError
@@ -261,3 +262,40 @@ def test_a_session_s_name_never_leads_out_of_the_folder(session: str, tmp_path: 
         put(first, chosen.model_copy(update={"session": session}), [heard()])
         [exported] = export(first)
     assert re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", exported.folder)
+
+
+@cache
+def texts() -> list[str]:
+    """The text of one recording of each kind."""
+    with tempfile.TemporaryDirectory() as folder, opened(Path(folder)) as (store, chosen):
+        put(store, chosen, HEARD.values())
+        return [each.text for each in export(store)]
+
+
+NODES = st.one_of(
+    VALUES, st.sampled_from([-1, 2**70, True, "", "a\r\nset-cookie: b", [], {}, [[-1, -1]], 600])
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_no_text_from_elsewhere_is_more_than_refused(data: st.DataObject) -> None:
+    """Whatever is put in whatever place of a text: it is taken in, or left out, or refused by its name."""
+    document = json.loads(data.draw(st.sampled_from(texts())))
+    spoil(document, data.draw(NODES), data)
+    try:
+        kept = from_document(document, "file")
+    except PortingError as error:
+        said = str(error)
+    else:
+        said = ""
+    assert not said or said.startswith("file: ")
+    if said:
+        return
+    with tempfile.TemporaryDirectory() as folder, opened(Path(folder)) as (store, chosen):
+        outcome = put(store, chosen, [kept])
+        assert outcome.recordings + outcome.left.total() + outcome.unknown_hosts.total() == 1
+        for each in export(store):
+            assert from_document(json.loads(each.text), "again").edited is False
+        for record in store.store.cassettes():
+            assert not any("\n" in value for _, value in record.answer.headers)

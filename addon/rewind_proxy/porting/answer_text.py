@@ -30,6 +30,8 @@ Chunks: TypeAlias = tuple[tuple[int, int], ...]
 _EVENT_END = re.compile(rb"(?>\r\n|\n|\r){2,}")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _BASE64_LINE = 76
+_LONGEST = 2**40
+"""Milliseconds, more than any answer took."""
 _STYLES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "compact": {"separators": (",", ":")},
@@ -109,13 +111,13 @@ def _joined(rows: list[JsonValue]) -> tuple[bytes, Chunks]:
     offset = 0
     for row in rows:
         match row:
-            case [(None | int()) as milliseconds, str(text), *cuts]:
+            case [(None | int()) as milliseconds, str(text), *cuts] if 0 <= (milliseconds or 0) <= _LONGEST:
                 piece = text.encode()
                 if milliseconds is not None:
                     starts.append((offset, milliseconds))
                 for cut in cuts:
                     match cut:
-                        case [int(inside), int(later)] if 0 <= inside < len(piece):
+                        case [int(inside), int(later)] if 0 <= inside < len(piece) and 0 <= later <= _LONGEST:
                             starts.append((offset + inside, later))
                         case _:
                             raise _BadRowError
@@ -173,7 +175,7 @@ def _chunks(value: JsonValue, length: int, place: str) -> Chunks:
     pairs: list[tuple[int, int]] = []
     for pair in value if isinstance(value, list) else [[length, 0]]:
         match pair:
-            case [int(size), int(milliseconds)] if size >= 0 and milliseconds >= 0:
+            case [int(size), int(milliseconds)] if size >= 0 and 0 <= milliseconds <= _LONGEST:
                 pairs.append((size, milliseconds))
             case _:
                 raise PortingError(f'{place}: "chunks" is a list of [length, milliseconds]')

@@ -148,7 +148,7 @@ def from_document(value: JsonValue, place: str) -> Kept:
         place=place,
         request=record,
         body=body,
-        status=_whole(answer, "status", place),
+        status=_status(answer, place),
         headers=headers,
         answer_body=answer_body,
         chunks=chunks,
@@ -242,6 +242,13 @@ def _number(value: JsonObject, name: str, place: str) -> float:
     if not isinstance(found, int | float) or not 0 <= found < 2**40:
         raise PortingError(f'{place}: "{name}" is no time')
     return float(found)
+
+
+def _status(answer: JsonObject, place: str) -> int:
+    status = _whole(answer, "status", place)
+    if not 200 <= status <= 599:
+        raise PortingError(f'{place}: "status" is no status of an answer')
+    return status
 
 
 def _whole(value: JsonObject, name: str, place: str) -> int:

@@ -8,6 +8,7 @@ the same file twice is the same run, and nothing is kept twice.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from rewind_proxy.store.records import RunRecord
 _TICK = 1e-6
 """Between two recordings of one time, so that their order shows in their times."""
 _DIGITS = 12
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(slots=True)
@@ -196,6 +198,9 @@ class Keeper:
         self, reading: Reading, run: RunRecord, captured: Captured, *, errors: bool
     ) -> Exchange | NotRecorded:
         step = Step(Session(run), 1, captured.ended_at)
+        # No header that came over a wire holds one: it would end the header when it is replayed.
+        headers = tuple(header for header in captured.headers if not _CONTROL.search("".join(header)))
+        captured = replace(captured, headers=headers)
         forward = Forward(reading, step, reading.endpoint.cls, True, ())
         redactor = self._reader.redactor if self._settings.redact_answers else None
         return exchange(forward, captured, record_errors=errors, redactor=redactor)
