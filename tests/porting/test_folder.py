@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -131,8 +132,17 @@ def test_files_of_others_are_named(tmp_path: Path, folder: Path) -> None:
     assert prompts == ["one"]
     assert file.exists()
     unknown, other = sorted(reasons(done.orphans), key=lambda said: "package.json" in said)
-    assert unknown.endswith("llm.corp.example is no known host: add it to `hosts`")
+    assert unknown.endswith("'llm.corp.example' is no known host: add it to `hosts`")
     assert other == f"{folder / 'package.json'}: no recording that `rewind export` wrote"
+
+
+def test_a_name_that_is_no_text_can_be_told(tmp_path: Path, folder: Path) -> None:
+    """Logs and reports are UTF-8 on one line, whatever a file is called."""
+    folder.mkdir()
+    (folder / os.fsdecode(b"\xff\x1b[31m\n.json")).write_text("{}", encoding="utf-8")
+    done, _ = read(tmp_path / "a", folder)
+    [said] = reasons(done.orphans)
+    assert said.encode().startswith(f"{folder}/??[31m?.json: ".encode())
 
 
 def test_what_was_redacted_anew_takes_its_file_s_place(tmp_path: Path, folder: Path) -> None:

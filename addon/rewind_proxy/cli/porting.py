@@ -282,7 +282,7 @@ def _to_folder(folder: Path, exported: Iterator[Exported], *, whole: bool, as_js
                 "written": len(done.written),
                 "unchanged": done.unchanged,
                 "replaced": [str(file) for file in done.replaced],
-                "orphans": [{"file": str(each.file), "why": each.why} for each in done.orphans],
+                "orphans": [{"file": each.name, "why": each.why} for each in done.orphans],
             }
         )
         return

@@ -55,7 +55,7 @@ class Cassettes:
 
     def to_json(self) -> JsonObject:
         """See the class."""
-        orphans: list[JsonValue] = [{"file": str(each.file), "why": each.why} for each in self._orphans]
+        orphans: list[JsonValue] = [{"file": each.name, "why": each.why} for each in self._orphans]
         return {"read": self._read, "written": self._written, "orphans": orphans}
 
 

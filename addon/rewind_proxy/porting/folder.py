@@ -39,8 +39,13 @@ class Orphan:
     file: Path
     why: str
 
+    @property
+    def name(self) -> str:
+        """The file as logs and JSON name it: what is no character, or none that shows, is a `?`."""
+        return "".join(char if char.isprintable() else "?" for char in str(self.file))
+
     def __str__(self) -> str:
-        return f"{self.file}: {self.why}"
+        return f"{self.name}: {self.why}"
 
 
 @dataclass(slots=True)
@@ -117,7 +122,8 @@ def read_in(folder: Path, opened: Opened, settings: Settings, now: float, watch:
             result.recordings += outcome.recordings
             result.orphans += [Orphan(file, reason) for reason in outcome.left]
             result.orphans += [
-                Orphan(file, f"{host} is no known host: add it to `hosts`") for host in outcome.unknown_hosts
+                Orphan(file, f"{host!r} is no known host: add it to `hosts`")
+                for host in outcome.unknown_hosts
             ]
             tell(done, len(wanted))
         keeper.finish()
