@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from porting.stores import CHAT, NOW, chat, export, heard, opened, put
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.errors import PortingError
+from rewind_proxy.porting import text
 from rewind_proxy.porting.folder import ReadIn, Written, read_in, write
 from rewind_proxy.store import Store
 
@@ -85,8 +88,8 @@ def test_a_broken_merge_is_named_and_the_rest_is_used(tmp_path: Path, folder: Pa
     """A file with the marks of a conflict in it is left as it is."""
     record(tmp_path / "a", folder, "one", "two")
     broken, _ = files(folder)
-    text = broken.read_text(encoding="utf-8")
-    lines = text.splitlines(keepends=True)
+    whole = broken.read_text(encoding="utf-8")
+    lines = whole.splitlines(keepends=True)
     conflict = "".join(["<<<<<<< ours\n", *lines[3:5], "=======\n", *lines[3:5], ">>>>>>> theirs\n"])
     broken.write_text("".join(lines[:3]) + conflict + "".join(lines[5:]), encoding="utf-8")
     done, prompts = read(tmp_path / "b", folder)
@@ -134,6 +137,30 @@ def test_files_of_others_are_named(tmp_path: Path, folder: Path) -> None:
     unknown, other = sorted(reasons(done.orphans), key=lambda said: "package.json" in said)
     assert unknown.endswith("'llm.corp.example' is no known host: add it to `hosts`")
     assert other == f"{folder / 'package.json'}: no recording that `rewind export` wrote"
+
+
+def test_a_forged_name_of_a_run_is_an_orphan(tmp_path: Path, folder: Path) -> None:
+    """Even where the digest fits: it is named, and the rest is used."""
+    record(tmp_path / "a", folder, "one", "two")
+    forged, _ = files(folder)
+    document = json.loads(forged.read_text(encoding="utf-8")) | {"run": ".."}
+    rest = {name: value for name, value in document.items() if name not in ("rewind", "sha256")}
+    forged.write_text(
+        text.pretty({"rewind": 1, "sha256": text.digest(rest), **rest}) + "\n", encoding="utf-8"
+    )
+    done, prompts = read(tmp_path / "b", folder)
+    assert prompts == ["two"]
+    assert reasons(done.orphans) == [f'{forged}: "run" is no name of a run']
+
+
+def test_two_that_read_in_at_once_keep_each_recording_once(tmp_path: Path, folder: Path) -> None:
+    """The second waits for the first, and finds it done."""
+    record(tmp_path / "a", folder, *(f"prompt {number}" for number in range(20)))
+    with opened(tmp_path / "b") as (into, chosen), ThreadPoolExecutor(4) as pool:
+        watch = lambda _: lambda _done, _total: None  # noqa: E731  # nobody looks
+        done = [pool.submit(read_in, folder, into, chosen, NOW, watch) for _ in range(4)]
+        assert sum(each.result().recordings for each in done) == 20
+        assert into.store.count() == 20
 
 
 def test_a_name_that_is_no_text_can_be_told(tmp_path: Path, folder: Path) -> None:

@@ -62,7 +62,7 @@ class Runtime:
         if self._cassettes:
             try:
                 self._cassettes.read_in(opened, settings, time.time())
-            except RewindError:
+            except BaseException:
                 opened.close()
                 raise
         self.engine = Engine(settings, opened.reader, opened.store)

@@ -83,12 +83,15 @@ def scan(folder: Path) -> Scan:
         return found
     if not folder.is_dir():
         raise PortingError(f"{folder} is no folder: `cassettes` names one")
-    for file in cassette_files(folder):
+    try:
+        files = cassette_files(folder)
+    except OSError as error:
+        raise PortingError(f"{folder} cannot be read ({error.strerror})") from error
+    for file in files:
         try:
             found.files.setdefault(_key(file), []).append(file)
         except PortingError as error:
-            why = str(error).removeprefix(f"{file}: ")
-            found.orphans.append(Orphan(file, why))
+            found.orphans.append(_orphan(file, error))
     return found
 
 
@@ -118,7 +121,10 @@ def read_in(folder: Path, opened: Opened, settings: Settings, now: float, watch:
         for done, key in enumerate(wanted, start=1):
             file = found.files[key][-1]
             outcome = Outcome()
-            keeper.keep(_kept(file), FileRun(), outcome)
+            try:
+                keeper.keep(_kept(file), FileRun(), outcome)
+            except PortingError as error:
+                result.orphans.append(_orphan(file, error))
             result.recordings += outcome.recordings
             result.orphans += [Orphan(file, reason) for reason in outcome.left]
             result.orphans += [
@@ -128,6 +134,10 @@ def read_in(folder: Path, opened: Opened, settings: Settings, now: float, watch:
             tell(done, len(wanted))
         keeper.finish()
     return result
+
+
+def _orphan(file: Path, error: PortingError) -> Orphan:
+    return Orphan(file, str(error).removeprefix(f"{file}: "))
 
 
 def write(folder: Path, exported: Iterable[Exported], *, whole: bool) -> Written:
