@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -230,19 +231,30 @@ def test_a_credential_written_by_hand_is_redacted(tmp_path: Path) -> None:
     assert not any(re.search(KEY.encode(), file.read_bytes()) for file in files)
 
 
-def test_an_older_answer_to_a_side_request_pushes_no_newer_one_out(tmp_path: Path, elsewhere: Path) -> None:
-    """The store keeps the newest run's; the older text is left out, and says so."""
+@pytest.mark.parametrize("own", [True, False])
+def test_an_older_answer_to_a_side_request_pushes_no_newer_one_out(
+    own: bool, tmp_path: Path, elsewhere: Path
+) -> None:
+    """The store keeps the newest run's; an older one, of whatever file, is left out and says so."""
     older = heard(b"", [], method="GET", path="/v1/models", at=NOW - 1000)
     with opened(tmp_path) as (first, chosen):
         put(first, chosen, [older])
         texts = documents(export(first))
     with opened(elsewhere) as (second, chosen):
         put(second, chosen, [HEARD["side"]], digest="cd" * 32)
-        assert dict(put(second, chosen, texts).left) == {
-            "the store has a newer answer to this side request": 1
-        }
+        left = put(second, chosen, texts if own else [older], digest="ef" * 32).left
+        assert dict(left) == {"the store has a newer answer to this side request": 1}
         [record] = second.store.cassettes()
         assert second.store.answer(record).body == b'[{"id": "m1"}]'
+
+
+@pytest.mark.parametrize("at", [-1.0, 1e12, float("nan"), float("inf"), None])
+def test_a_time_that_is_none_is_now(at: float | None, tmp_path: Path) -> None:
+    """Whatever a file says of its times, there is a run, and it can be exported."""
+    with opened(tmp_path) as (first, chosen):
+        put(first, chosen, [replace(heard(at=at), milliseconds=10**20)])
+        [exported] = export(first)
+    assert exported.document["recorded_at"] == NOW
 
 
 @pytest.mark.parametrize("run", ["../../out", ".hidden", "a/b", "x\x00", "\ud800", "r" * 200])
@@ -273,7 +285,10 @@ def texts() -> list[str]:
 
 
 NODES = st.one_of(
-    VALUES, st.sampled_from([-1, 2**70, True, "", "a\r\nset-cookie: b", [], {}, [[-1, -1]], 600])
+    VALUES,
+    st.sampled_from(
+        [-1, 2**70, 10**12, True, "", "a\r\nset-cookie: b", "https://x:²/", [], {}, [[-1, -1]], 600]
+    ),
 )
 
 

@@ -6,6 +6,7 @@ that which the text tells, and only if nobody edited the text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from rewind_proxy.porting.document import Kept, hides_something
 from rewind_proxy.store.records import AnswerRecord, CassetteRecord
 from rewind_proxy.wire import Host, classify
 
+_WITH_PORT = re.compile(r"(?P<name>.+):(?P<port>[0-9]{1,5})", re.DOTALL)
 NEVER = {
     "telemetry": "telemetry is never recorded",
     "auth": "logins and tokens are never recorded",
@@ -90,5 +92,5 @@ def _exact_candidates(kept: Kept, target: Target) -> Iterator[str]:
 
 def address(host: str) -> tuple[str, int]:
     """Host and port of a host as it is stored: with its port where the table of hosts lists it so."""
-    name, colon, port = host.rpartition(":")
-    return (name, int(port)) if colon and port.isdigit() and not host.endswith("]") else (host, 443)
+    found = _WITH_PORT.fullmatch(host)
+    return (found["name"], int(found["port"])) if found else (host, 443)

@@ -24,6 +24,7 @@ from rewind_proxy.canonical.redact import MARK
 from rewind_proxy.errors import OpaqueBodyError, PortingError
 from rewind_proxy.porting import answer_text, text
 from rewind_proxy.porting.answer_text import Chunks
+from rewind_proxy.porting.heard import LATEST
 from rewind_proxy.store.records import AnswerRecord, CassetteRecord, RequestRecord
 
 VERSION = 1
@@ -239,7 +240,7 @@ def _run(value: JsonObject, place: str) -> str:
 
 def _number(value: JsonObject, name: str, place: str) -> float:
     found = value.get(name, 0)
-    if not isinstance(found, int | float) or not 0 <= found < 2**40:
+    if not isinstance(found, int | float) or not 0 <= found < LATEST:
         raise PortingError(f'{place}: "{name}" is no time')
     return float(found)
 

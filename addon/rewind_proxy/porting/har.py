@@ -73,7 +73,7 @@ def _entry(entry: JsonValue, place: str, *, of_mitmproxy: bool) -> Entry:
         headers=as_coded(answer_headers, answer),
         body=answer,
         started_at=_time(whole.get("startedDateTime")),
-        milliseconds=round(took) if isinstance(took, int | float) and 0 <= took < 1e9 else 0,
+        milliseconds=round(took) if isinstance(took, int | float) and 0 <= took < 1e12 else 0,
         broken=error_text if isinstance(error_text, str) else "",
     )
 

@@ -12,7 +12,10 @@ from rewind_proxy.wire.body import decode
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
+LATEST = 221_845_392_000.0
+"""The year 9000, in seconds since the epoch: a later time is none, and has no name in a calendar."""
 _CODING = "content-encoding"
+_LONGEST = 10**9
 _MOST = 256 * 2**20
 
 
@@ -32,6 +35,16 @@ class Heard:
     """From the request to the last byte of the answer."""
     broken: str = ""
     """What broke the answer off, if something did."""
+
+    def started(self, now: float) -> float:
+        """When it began; `now` where the file does not say so, or says nonsense."""
+        said = self.started_at
+        return said if said is not None and 0 <= said < LATEST else now
+
+    @property
+    def took(self) -> int:
+        """Its milliseconds, where they make sense."""
+        return self.milliseconds if 0 <= self.milliseconds < _LONGEST else 0
 
 
 @dataclass(frozen=True, slots=True)

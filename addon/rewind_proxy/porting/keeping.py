@@ -28,6 +28,7 @@ from rewind_proxy.store.records import RunRecord
 _TICK = 1e-6
 """Between two recordings of one time, so that their order shows in their times."""
 _DIGITS = 12
+_SUPERSEDED = "the store has a newer answer to this side request"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -118,24 +119,29 @@ class Keeper:
         if reason := NEVER.get(reading.endpoint.cls):
             outcome.leave(heard.place, reason)
             return
-        started = self._now if heard.started_at is None else heard.started_at
-        ended = run.after(started + heard.milliseconds / 1000)
-        chunks = ((heard.body, heard.milliseconds),) if heard.body else ()
+        started = heard.started(self._now)
+        ended = run.after(started + heard.took / 1000)
+        chunks = ((heard.body, heard.took),) if heard.body else ()
         captured = Captured(heard.status, heard.headers, chunks, ended, heard.broken)
         made = self._exchange(reading, run.record(started), captured, errors=self._settings.record_errors)
         if isinstance(made, NotRecorded):
             outcome.leave(heard.place, made.reason)
             return
-        self._put_new(made, run, outcome)
+        self._put_new(heard.place, made, run, outcome)
 
-    def _put_new(self, made: Exchange, run: FileRun, outcome: Outcome) -> None:
+    def _put_new(self, place: str, made: Exchange, run: FileRun, outcome: Outcome) -> bool:
+        """Whether it is new, and now there."""
         cassette_id = content_id(made.exact, made.answer_body)
         if run.known[cassette_id]:
             run.known[cassette_id] -= 1
             outcome.known += 1
-            return
+            return False
+        if self._superseded(made):
+            outcome.leave(place, _SUPERSEDED)
+            return False
         self._put(made, run.session)
         outcome.recordings += 1
+        return True
 
     # -- recordings of our own
 
@@ -160,15 +166,14 @@ class Keeper:
         if isinstance(made, NotRecorded):
             outcome.leave(kept.place, made.reason)
         elif own and self._superseded(made):
-            outcome.leave(kept.place, "the store has a newer answer to this side request")
+            outcome.leave(kept.place, _SUPERSEDED)
         elif own:
             session = self._settings.session or kept.session
             self._put(made, self._reader.redactor.text(session))
             self._there[kept.run].add((made.exact, made.recorded_at))
             outcome.recordings += 1
-        else:
+        elif self._put_new(kept.place, made, run, outcome):
             outcome.edited += 1
-            self._put_new(made, run, outcome)
 
     def _again(self, kept: Kept, reading: Reading, run: RunRecord, ended: float) -> Exchange | NotRecorded:
         pieces: list[tuple[bytes, int]] = []
