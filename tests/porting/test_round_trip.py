@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from porting.stores import CHAT, NOW, STREAM, chat, documents, export, heard, opened, put, spoil
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redactor
+from rewind_proxy.cli.canon import as_canon
 from rewind_proxy.errors import PortingError
 from rewind_proxy.matching.opening import Opened
 from rewind_proxy.porting.document import from_document
@@ -155,6 +156,30 @@ def test_redacted_answers_leave_redacted(tmp_path: Path) -> None:
     assert KEY in plain.text
     assert KEY not in masked.text
     assert plain.document["id"] != masked.document["id"]
+
+
+def test_a_credential_that_only_a_header_tells_is_redacted(tmp_path: Path) -> None:
+    """Files of other tools have the headers; what authorises there is masked wherever else it stands."""
+    secret = secrets.token_hex(12)
+    headers = [("content-type", "application/json"), ("authorization", f"Bearer {secret}")]
+    with opened(tmp_path) as (first, chosen):
+        put(first, chosen, [heard(chat(f"I am {secret} today"), headers=headers)])
+        [exported] = export(first)
+    assert secret not in exported.text
+    assert "I am [REDACTED] today" in exported.text
+    assert not any(secret.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+
+
+def test_the_interoperable_hash_is_told(tmp_path: Path) -> None:
+    """The same as `canon` gives for the request (DESIGN §13)."""
+    with opened(tmp_path) as (first, chosen):
+        put(first, chosen, [heard()])
+        [exported] = export(first)
+        asked = heard().request
+        host = first.reader.hosts.find(asked.host, asked.port)
+        assert host
+        told = as_canon(first.reader.read(asked, host))
+    assert (exported.document["core_v3"], exported.document["exact"]) == (told["core_v3"], told["exact"])
 
 
 def test_the_name_of_a_file_tells_what_it_is(tmp_path: Path) -> None:
