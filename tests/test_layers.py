@@ -39,6 +39,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         "settings",
     },
     "recording": {"engine", "matching", "store", "wire", "canonical", "errors", "settings"},
+    "porting": {
+        "recording",
+        "decisions",
+        "matching",
+        "store",
+        "wire",
+        "canonical",
+        "errors",
+        "settings",
+    },
     "report": {"store", "canonical", "errors"},
     "handover": {"canonical", "errors"},
 }
@@ -50,6 +60,7 @@ ONLY_IN = {
     "typer": "cli",
     "rich": "cli",
     "rfc8785": "canonical",
+    "yaml": "porting",
 }
 """Third parties that a single part knows."""
 

@@ -46,7 +46,6 @@ SCALARS = {
     "review_threshold": ("0.5", 0.5),
     "fault": ("turn=3:429; turn=1:stall=2", "turn=3:429; turn=1:stall=2"),
     "from_step": ("7", 7),
-    "cassettes": ("", ""),
 }
 LISTS = {
     # name: (text of a variable, the same repeated for flag and option, TOML, what it becomes)
@@ -122,7 +121,7 @@ class TestTable:
 
     def test_every_setting_is_covered_below(self) -> None:
         """A new setting needs a row in the tables of this file."""
-        assert {*SCALARS, *LISTS, "store"} == set(NAMES)
+        assert {*SCALARS, *LISTS, "store", "cassettes"} == set(NAMES)
 
 
 class TestDefaults:
@@ -376,6 +375,14 @@ class TestFile:
         assert load(flags={"store": Path("mine")}, environ={}, cwd=deep).store == deep / "mine"
         assert load(environ={"REWIND_STORE": "mine"}, cwd=deep).store == deep / "mine"
 
+    def test_the_cassettes_stand_where_the_store_would(self, tmp_path: Path) -> None:
+        """In the file from the file's folder, from a flag from the working directory."""
+        deep = tmp_path / "a" / "b"
+        deep.mkdir(parents=True)
+        write_config(tmp_path, 'cassettes = "tapes"')
+        assert load(environ={}, cwd=deep).cassettes == tmp_path / "tapes"
+        assert load(flags={"cassettes": "mine"}, environ={}, cwd=deep).cassettes == deep / "mine"
+
     def test_an_absolute_store_and_a_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Absolute paths stay, `~` is the home folder."""
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -520,7 +527,7 @@ class TestBadValues:
             ),
             ("SOCKET", "refuse", "fallback"),
             ("FAULT", "turn=3:42", "write turn=3:429"),
-            ("CASSETTES", "tapes", "not available in this version"),
+            ("CASSETTES", "/", "does not name a folder"),
         ],
     )
     def test_refused_with_the_reason(self, tmp_path: Path, variable: str, text: str, said: str) -> None:
@@ -560,7 +567,7 @@ class TestBadValues:
             "scrub = { name = 'a', pattern = 'x' }",
             "fault = 'turn=3'",
             "fault = ['turn=3:429']",
-            "cassettes = 'tapes'",
+            "cassettes = ['tapes']",
         ],
     )
     def test_wrong_types_in_the_file(self, tmp_path: Path, toml: str) -> None:

@@ -38,3 +38,7 @@ class CertificateError(RewindError):
 
 class CoreHashError(RewindError):
     """A value that has no interoperable hash (DESIGN §13): the message says what stands in the way."""
+
+
+class PortingError(RewindError):
+    """A file that is to be imported is none that Rewind reads, or broken: the message names the place."""

@@ -39,6 +39,7 @@ OTHER_VARIABLES: frozenset[str] = frozenset()
 """Variables named `REWIND_…` that are no settings, but are read elsewhere."""
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
+_FOLDERS = frozenset({"store", "cassettes"})
 _BY_NAME = {field.name: field for field in FIELDS}
 _BY_OPTION = {field.option: field for field in FIELDS}
 _BY_VARIABLE = {field.variable: field for field in FIELDS}
@@ -96,16 +97,18 @@ def resolve(
         ("option", _from_options(options)),
         ("flag", _from_flags(flags)),
     )
-    store_origin: Origin = "file"
+    origins: dict[str, Origin] = {}
     for origin, given in weakest_first:
         for field, value, source in given:
             values[field.name] = _parsed(field, value, origin, source)
             sources[field.name] = str(file) if origin == "file" else source
-            if field.name == "store":
-                store_origin = origin
-    # A path in a file is meant from where the file stands; one typed in a shell from where it was typed.
-    base = file.parent if file is not None and store_origin == "file" else cwd.absolute()
-    values["store"] = base / cast("Path", values.get("store", Path(DEFAULT_STORE)))
+            origins[field.name] = origin
+    values.setdefault("store", Path(DEFAULT_STORE))
+    for name in _FOLDERS & values.keys():
+        # A path in a file is meant from where the file stands; one typed in a shell from where it was typed.
+        of_file = origins.get(name, "file") == "file"
+        base = file.parent if file is not None and of_file else cwd.absolute()
+        values[name] = base / cast("Path", values[name])
     if values.get("from_step") and values.get("mode", "auto") not in _LIVE_MODES:
         raise SettingsError(
             f"{sources['from_step']}: the calls from step {values['from_step']} on are to go live, "
@@ -121,8 +124,8 @@ def with_keys(settings: Settings, keys: Mapping[str, object], place: str) -> Set
         if key not in _BY_NAME:
             raise SettingsError(_unknown(f"{place}: key {key}", key, _BY_NAME, "Keys"))
         values[key] = _parsed(_BY_NAME[key], value, "file", f"{place}: {key}")
-    if "store" in values:
-        values["store"] = settings.store.parent / cast("Path", values["store"])
+    for name in _FOLDERS & values.keys():
+        values[name] = settings.store.parent / cast("Path", values[name])
     return Settings.model_validate(dict(settings) | values)
 
 

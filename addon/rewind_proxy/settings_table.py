@@ -56,14 +56,15 @@ class Settings(BaseModel):
     review_threshold: float = ModelField(default=0.85, ge=0, le=1)
     fault: str = ""
     from_step: int = ModelField(default=0, ge=0)
-    cassettes: Literal[""] = ""
+    cassettes: Path | None = None
+    """Absolute, as `store` is."""
 
-    @field_validator("store")
+    @field_validator("store", "cassettes")
     @classmethod
-    def _absolute(cls, store: Path) -> Path:
-        if not store.is_absolute():
-            raise ValueError("the store is an absolute path here; `load` makes it one")
-        return store
+    def _absolute(cls, folder: Path | None) -> Path | None:
+        if folder is not None and not folder.is_absolute():
+            raise ValueError("a folder is an absolute path here; `load` makes it one")
+        return folder
 
     @property
     def match_settings(self) -> MatchSettings:
@@ -127,6 +128,7 @@ _DEFAULT_TEXTS = {
     "max_body": "64MiB",
     "tail_n": "0 (all)",
     "from_step": "0 (never)",
+    "cassettes": "",
 }
 
 FIELDS: tuple[Field, ...] = (
@@ -221,8 +223,8 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "cassettes",
-        values.not_yet("a folder of text cassettes is"),
-        "Folder of text cassettes; not in this version.",
+        values.folder(),
+        "Folder of recordings as text, to commit: read into the store at start, what is recorded goes there.",
     ),
 )
 

@@ -212,17 +212,6 @@ def folder() -> Kind:
     return Kind(label="path", read=read)
 
 
-def not_yet(what: str) -> Kind:
-    """A setting that is known by name, but for which this version has nothing: only empty is accepted."""
-
-    def read(value: object) -> object:
-        if value == "":
-            return ""
-        raise BadValueError(f"{what} not available in this version of Rewind; leave it empty")
-
-    return Kind(label="text", read=read)
-
-
 def within(place: str, read: Reader, value: object) -> object:
     try:
         return read(value)

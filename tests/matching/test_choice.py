@@ -53,6 +53,15 @@ def answers(
     return got
 
 
+def test_what_was_imported_later_is_not_newer() -> None:
+    """Order and newest run go by the times of the recordings: the same in every store that has them."""
+    at = {1: 30.0, 2: 10.0, 3: 20.0}
+    old, new = ([cassette(seq, run) for seq in seqs] for run, seqs in (("old", (2, 3)), ("new", (1,))))
+    timed = [each.model_copy(update={"recorded_at": at[each.seq]}) for each in (*new, *old)]
+    assert answers(timed, 1) == [1]
+    assert answers(timed, 3, Memory(last_run="old")) == [2, 3, 3]
+
+
 def test_each_once_then_the_last() -> None:
     """Three answers to one request come in recorded order, each once, then the last again."""
     three = [cassette(1), cassette(2), cassette(3)]

@@ -31,6 +31,7 @@ def print_summary(report: JsonObject, reason: str, log: Path | None) -> None:
             screen.print(miss_text(miss), soft_wrap=True)
     if len(misses) > _MISSES_SHOWN:
         screen.print(f"  … and {len(misses) - _MISSES_SHOWN} more: see --report")
+    print_orphans(report)
     if reason:
         child = report["child_exit"]
         screen.print(
@@ -38,6 +39,17 @@ def print_summary(report: JsonObject, reason: str, log: Path | None) -> None:
         )
     if log is not None:
         screen.print(f"  the proxy's log: {log}", soft_wrap=True)
+
+
+def print_orphans(report: JsonObject) -> None:
+    """Name each file of the folder `cassettes` that is not used, and why."""
+    told = report.get("cassettes")
+    orphans = told.get("orphans") if isinstance(told, dict) else None
+    for orphan in orphans if isinstance(orphans, list) else []:
+        if isinstance(orphan, dict):
+            text = Text("  not used: ", style="yellow")
+            line = text.append(safe_line(f"{orphan['file']}: {orphan['why']}"), style="default")
+            console(stderr=True).print(line, soft_wrap=True)
 
 
 def headline(report: JsonObject) -> Text:

@@ -37,11 +37,13 @@ def choose(
 ) -> CassetteRecord | NoChoice:
     """The recording that answers, or why none of them can.
 
-    `candidates` share a fingerprint with the request and are in recorded order. Order of preference: the form
-    and wire asked for; the model and other ignored parameters; the run that answered the previous step, else
-    the newest run; within it in recorded order, each once, then the last again.
+    `candidates` share a fingerprint with the request. Order of preference: the form and wire asked for; the
+    model and other ignored parameters; the run that answered the previous step, else the newest run; within
+    it in recorded order, each once, then the last again.
     """
-    long_enough = [each for each in candidates if _long_enough(each, asked)]
+    # By time: one that was imported may be older than what its store has, and chooses the same everywhere.
+    in_order = sorted(candidates, key=lambda each: (each.recorded_at, each.seq))
+    long_enough = [each for each in in_order if _long_enough(each, asked)]
     if not long_enough:
         return "length"
     best = max(_likeness(each.request, asked) for each in long_enough)

@@ -2,7 +2,8 @@
 
 `proxy` is a lean master: only the add-ons that a recording proxy needs. `dump` and `web` are mitmproxy's own
 tools with all their flags and our add-on in its place. `--ready FILE` is written with `{"port", "url"}` once
-the proxy listens, `--report FILE` with the report when it has ended.
+the proxy listens, `--report FILE` with the report when it has ended. `flows FILE` prints the flows of a file
+for `rewind import`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from mitmproxy.tools import cmdline, main
 from mitmproxy.tools.dump import DumpMaster
 from mitmproxy.tools.web.master import WebMaster
 
-from rewind_proxy.handover import READY_FLAG, REPORT_FLAG, UPSTREAM_AUTH_VARIABLE
+from rewind_proxy.handover import FLOWS_TOOL, READY_FLAG, REPORT_FLAG, UPSTREAM_AUTH_VARIABLE
 from rewind_proxy.mitm.child import equip
+from rewind_proxy.mitm.flows import print_flows
 
 
 class LeanMaster(master.Master):
@@ -55,6 +57,9 @@ class LeanMaster(master.Master):
 
 def run(arguments: Sequence[str]) -> None:
     """Run the proxy until it is told to end. `SystemExit` carries its exit status when that is not 0."""
+    if arguments[:1] == [FLOWS_TOOL]:
+        print_flows(Path(arguments[1]))
+        return
     parser = argparse.ArgumentParser(prog="python -m rewind_proxy.mitm", add_help=False)
     parser.add_argument("tool", choices=("proxy", "dump", "web"))
     parser.add_argument(READY_FLAG, type=Path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from rewind_proxy.engine import Decision, Engine, Fail, Forward, Header, Refuse,
 from rewind_proxy.errors import RewindError
 from rewind_proxy.matching.opening import open_ready
 from rewind_proxy.matching.reading import RawRequest, RequestReader
+from rewind_proxy.mitm.cassettes import Cassettes
 from rewind_proxy.recording import Captured, NotRecorded, exchange, passed_step, recorded_step, refusal
 from rewind_proxy.report import Report
 from rewind_proxy.settings import Settings
@@ -54,8 +56,15 @@ class Runtime:
             logger.warning("rewind: faults on purpose are on: %s", settings.fault)
         self.report = before or Report(settings.mode, settings.session)
         self.report.mode = settings.mode
-        opened = open_ready(settings, hosts, lambda _: progress)
+        opened = self._opened = open_ready(settings, hosts, lambda _: progress)
         self.store, self.log = opened.store, opened.log
+        self._cassettes = Cassettes(settings.cassettes) if settings.cassettes else None
+        if self._cassettes:
+            try:
+                self._cassettes.read_in(opened, settings, time.time())
+            except BaseException:
+                opened.close()
+                raise
         self.engine = Engine(settings, opened.reader, opened.store)
         self._redactor = opened.reader.redactor
         self._redacts_answers = opened.reader.redactor if settings.redact_answers else None
@@ -163,12 +172,18 @@ class Runtime:
         for session in self._sessions.values():
             end = {"ended_at": now, "tunnelled": tuple(self.report.tunnelled)}
             self._write_run(session.run.model_copy(update=end))
-        cassettes = self._cassettes()
+        told: JsonObject = {}
+        if self._cassettes:
+            runs = [session.run.id for session in self._sessions.values()]
+            if not self._cassettes.write(self._opened, self.settings, runs):
+                self.report.failed += 1
+            told = {"cassettes": self._cassettes.to_json()}
+        cassettes = self._count_cassettes()
         self.log.close()
         self.store.close()
-        return self.report.to_json(cassettes=cassettes, child_exit=None)
+        return self.report.to_json(cassettes=cassettes, child_exit=None) | told
 
-    def _cassettes(self) -> int:
+    def _count_cassettes(self) -> int:
         try:
             return self.store.count("model")
         except RewindError as error:

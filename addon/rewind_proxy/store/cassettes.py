@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
 from rewind_proxy.errors import StoreError
 from rewind_proxy.store import aliases, index, recordings, structure
+from rewind_proxy.store.current import Current
 from rewind_proxy.store.exchange import Exchange
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.lookup import Lookup
@@ -120,6 +122,15 @@ class Store(Lookup):
                 keys = exchange.normalised, exchange.links, exchange.sketched
                 index.add(txn, self._settings, key, cassette_id, *keys)
         return record
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While this lasts, no other process is in such a block: for looking first and then putting.
+
+        Recording goes on meanwhile.
+        """
+        with Current(self.path).locked():
+            yield
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete every recording of some cassettes (whole ids), and what only they used; how many there were.

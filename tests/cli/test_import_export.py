@@ -1,0 +1,188 @@
+"""`rewind import` and `rewind export` as a person calls them: what they choose, say and refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from porting.stores import CHAT, NOW, chat, heard, opened, put
+from rewind_proxy.canonical.model import JsonObject
+from rewind_proxy.cli.app import main
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A project of its own, and nothing that the shell set."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("REWIND_") or name in ("COLUMNS", "CI")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def rewind(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Runs the command in this process: (exit status, standard output, standard error)."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["rewind", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        out, err = capfd.readouterr()
+        code = stopped.value.code
+        return (code if isinstance(code, int) else 0), out, err
+
+    return call
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with two sessions: `mine` has two recordings, `yours` one."""
+    with opened(tmp_path, session="mine") as (into, chosen):
+        put(into, chosen, [heard(chat("one")), heard(chat("two"))], digest="ab" * 32)
+    with opened(tmp_path, session="yours") as (into, chosen):
+        put(into, chosen, [heard(chat("three"), at=NOW + 60)], digest="cd" * 32)
+    return tmp_path / "store"
+
+
+def har(*urls: str) -> JsonObject:
+    """A HAR file with one good answer from each URL."""
+    asked: JsonObject = {"text": json.dumps(chat("hello"))}
+    content: JsonObject = {"mimeType": "application/json", "text": json.dumps(CHAT)}
+    return {
+        "log": {
+            "entries": [
+                {
+                    "request": {"method": "POST", "url": url, "postData": asked},
+                    "response": {
+                        "status": 200 if "broken" not in url else 500,
+                        "headers": [{"name": "content-type", "value": "application/json"}],
+                        "content": content,
+                    },
+                }
+                for url in urls
+            ]
+        }
+    }
+
+
+def prompts(lines: str) -> list[str]:
+    """What the exported recordings ask, in order."""
+    return [json.loads(line)["request"]["body"]["messages"][0]["content"] for line in lines.splitlines()]
+
+
+def test_export_prints_a_line_a_recording(rewind: Call, store: Path) -> None:
+    """In the order of their times, and twice the same bytes."""
+    status, out, _ = rewind("export", "--store", store)
+    assert (status, prompts(out)) == (0, ["one", "two", "three"])
+    assert rewind("export", "--store", store)[1] == out
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--session", "yours"], ["three"]),
+        (["--run", "last"], ["three"]),
+        (["--session", "mine", "--run", "last"], []),
+    ],
+)
+def test_a_part_can_be_exported(options: list[str], expected: list[str], rewind: Call, store: Path) -> None:
+    """By session, by run, or both."""
+    status, out, _ = rewind("export", "--store", store, *options)
+    assert status == (0 if expected else 1)
+    assert not expected or prompts(out) == expected
+
+
+def test_a_cassette_can_be_exported_by_its_id(rewind: Call, store: Path) -> None:
+    """The start of one will do; what is not there is an error."""
+    first = json.loads(rewind("export", "--store", store)[1].splitlines()[1])
+    status, out, _ = rewind("export", "--store", store, first["id"][:12])
+    assert (status, prompts(out)) == (0, ["two"])
+    assert rewind("export", "--store", store, "0000000000")[0] == 1
+    status, _, err = rewind("export", "--store", store, "--session", "nobody")
+    assert (status, "no run of a session 'nobody'" in err) == (1, True)
+
+
+def test_a_folder_gets_a_folder_for_each_session(rewind: Call, store: Path, tmp_path: Path) -> None:
+    """A second export writes nothing; a part of the store makes no orphans of the rest."""
+    folder = tmp_path / "out"
+    told = json.loads(rewind("export", "--store", store, "-o", folder, "--json")[1])
+    assert (told["written"], told["unchanged"], told["orphans"]) == (3, 0, [])
+    assert sorted(each.name for each in folder.iterdir()) == ["mine", "yours"]
+    told = json.loads(rewind("export", "--store", store, "-o", folder, "--session", "mine", "--json")[1])
+    assert (told["written"], told["unchanged"], told["replaced"], told["orphans"]) == (0, 2, [], [])
+    (folder / "other.json").write_text("{}", encoding="utf-8")
+    status, out, err = rewind("export", "--store", store, "-o", folder)
+    assert status == 0
+    assert "3" in out
+    assert "other.json: no recording that `rewind export` wrote" in err.replace("\n", "")
+    status, _, err = rewind("import", folder, "--store", tmp_path / "b")
+    assert (status, "other.json" in err) == (1, True)
+
+
+def test_a_file_of_lines_goes_out_and_in(rewind: Call, store: Path, tmp_path: Path) -> None:
+    """Nothing is changed on the way; another kind of file is refused by name."""
+    file, other = tmp_path / "all.jsonl", tmp_path / "b"
+    assert rewind("export", "--store", store, "-o", file)[0] == 0
+    status, out, _ = rewind("import", file, "--store", other)
+    assert status == 0
+    assert "3 recordings" in out
+    assert rewind("export", "--store", other)[1].encode() == file.read_bytes()
+    status, _, err = rewind("export", "--store", store, "-o", tmp_path / "all.json")
+    assert (status, "name a folder, or a file that ends in .jsonl" in err.replace("\n", "")) == (1, True)
+
+
+def test_what_is_left_out_is_named(rewind: Call, tmp_path: Path) -> None:
+    """Hosts, with the flag that takes them in, and the rest by reason and place."""
+    file = tmp_path / "x.har"
+    good, broken = "https://api.openai.com/v1/chat/completions", "https://api.openai.com/broken"
+    unknown = "https://llm.corp.example/v1/chat/completions"
+    file.write_text(json.dumps(har(good, broken, unknown)), encoding="utf-8")
+    status, out, _ = rewind("import", file, "--store", tmp_path / "a")
+    said = out.replace("\n", "")
+    assert status == 0
+    assert "1 recording" in said
+    assert "1 × status 500: only complete answers are recorded" in said
+    assert f"{file}, entry 2: status 500" in said
+    assert "llm.corp.example is no known host" in said
+    assert "--hosts llm.corp.example=WIRE" in said
+    more = ("--json", "--hosts", "llm.corp.example=chat_completions")
+    told = json.loads(rewind("import", file, "--store", tmp_path / "a", *more)[1])
+    assert (told["recordings"], told["known"], told["unknown_hosts"]) == (1, 1, {})
+    assert told["files"][0]["format"] == "har"
+    file.write_text(json.dumps(har(unknown)), encoding="utf-8")
+    assert rewind("import", file, "--store", tmp_path / "b")[0] == 1
+
+
+def test_a_bad_file_stops_before_anything_is_stored(rewind: Call, store: Path, tmp_path: Path) -> None:
+    """What is given together goes in together, as far as that can be told at once."""
+    lines, bad, other = tmp_path / "all.jsonl", tmp_path / "bad", tmp_path / "b"
+    rewind("export", "--store", store, "-o", lines)
+    bad.write_text("hello", encoding="utf-8")
+    status, _, err = rewind("import", lines, bad, "--store", other)
+    assert (status, f"{bad} is none of what Rewind reads" in err.replace("\n", "")) == (1, True)
+    assert not other.exists()
+
+
+def test_a_store_under_fewer_rules_is_not_exported(
+    rewind: Call, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading verbs redact nothing: `maintain` goes first, and the text has what it masked."""
+    monkeypatch.setenv("REWIND_REDACT_PATTERNS", '["thr[e]{2}"]')
+    status, out, err = rewind("export", "--store", store)
+    assert (status, out) == (1, "")
+    assert "run `rewind maintain` first" in err.replace("\n", " ")
+    assert rewind("maintain", "--store", store)[0] == 0
+    status, out, _ = rewind("export", "--store", store)
+    assert (status, "three" in out, "[REDACTED]" in out) == (0, False, True)
+
+
+def test_an_empty_store_has_nothing_to_export(rewind: Call, tmp_path: Path) -> None:
+    """It says so, and ends with 1."""
+    status, out, _ = rewind("export", "--store", tmp_path / "none")
+    assert (status, "No recordings" in out) == (1, True)
