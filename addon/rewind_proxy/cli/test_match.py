@@ -29,9 +29,10 @@ from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.cli.canon import read_document, settings_reader
 from rewind_proxy.cli.case_table import CaseTableError, read_table
 from rewind_proxy.cli.opening import JsonOption
-from rewind_proxy.cli.output import TIER_STYLES, console, plural, print_json, safe_line
+from rewind_proxy.cli.output import TIER_STYLES, as_text, console, plural, print_json, safe_line
 from rewind_proxy.cli.request_file import host_of, request_from
 from rewind_proxy.cli.settings_flags import with_settings
+from rewind_proxy.explain.miss import difference_lines
 from rewind_proxy.matching.comparison import Comparison, compare
 from rewind_proxy.matching.difference import Difference
 from rewind_proxy.matching.reading import Reading, RequestReader
@@ -106,9 +107,7 @@ def comparison_text(comparison: Comparison, a: Reading, b: Reading) -> Text:
 
 
 def _difference_text(difference: Difference) -> Text:
-    text = Text().append(f"\n  at {safe_line(difference.path)}", style="cyan")
-    text.append(f"\n    - recorded  {safe_line(difference.a)}", style="red")
-    return text.append(f"\n    + live      {safe_line(difference.b)}", style="green")
+    return Text("\n").append_text(as_text(difference_lines(difference.to_json()), indent=2))
 
 
 # -- tables
