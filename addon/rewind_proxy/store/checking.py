@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rewind_proxy.errors import CorruptRecordError
-from rewind_proxy.store import blobs, index, recordings
+from rewind_proxy.store import blobs, index, recordings, tokens
 from rewind_proxy.store.recordings import RecordReader
 from rewind_proxy.store.transaction import Txn
 
@@ -70,6 +70,7 @@ def _check_index(txn: Txn, settings: bytes, known: dict[bytes, bytes]) -> Iterat
             yield Damage(f"an index leads to number {int.from_bytes(seq, 'big')}, which is another or none")
         if not index.is_indexed(txn, settings, seq):
             yield Damage(f"an index holds number {int.from_bytes(seq, 'big')} by half")
+    yield from (Damage(problem) for problem in tokens.problems(txn, settings, set(found)))
     quarantined = index.quarantined(txn, settings)
     if (len(found), len(quarantined)) != index.covered(txn, settings):
         yield Damage("an index is counted wrongly")

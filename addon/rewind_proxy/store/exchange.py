@@ -43,6 +43,14 @@ class Nearest(NamedTuple):
     """From 0 to 1, of the messages; of the parameters where neither has any."""
 
 
+class Similar(NamedTuple):
+    """A recording whose tokens are much like those of a request."""
+
+    record: CassetteRecord
+    score: float
+    """From 0 to 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoreStats:
     """The size of a store."""

@@ -7,10 +7,10 @@ from itertools import islice
 
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.errors import CorruptRecordError, StoreError
-from rewind_proxy.store import index, recordings
+from rewind_proxy.store import index, recordings, tokens
 from rewind_proxy.store.blobs import BLOB_COUNT, BYTE_COUNT, read_count
 from rewind_proxy.store.checking import Damage, check
-from rewind_proxy.store.exchange import Nearest, StoreStats
+from rewind_proxy.store.exchange import Nearest, Similar, StoreStats
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.recordings import Answer, RecordReader
 from rewind_proxy.store.records import FORMAT_VERSION, CassetteRecord
@@ -53,6 +53,22 @@ class Lookup:
         with self._place.read() as txn:
             found = index.nearest(self._memory or txn, self._settings, links, sketched)
             return found and Nearest(self._reader.read(txn, found.seq), found.shared, found.likeness)
+
+    def similar(self, sketched: Sketched, threshold: float, most: int) -> list[Similar]:
+        """The recordings whose tokens are much like those of a request, best first; one for a fingerprint.
+
+        Raises `CorruptRecordError`.
+        """
+        found: dict[bytes, Similar] = {}
+        with self._place.read() as txn:
+            source = self._memory or txn
+            for score, seq in tokens.alike(source, self._settings, sketched.signature(), threshold):
+                fingerprint = index.fingerprint_of(source, self._settings, seq)
+                if fingerprint not in found:
+                    found[fingerprint] = Similar(self._reader.read(txn, seq), score)
+                if len(found) == most:
+                    break
+        return list(found.values())
 
     def cassette(self, id_or_prefix: str) -> CassetteRecord:
         """The cassette with an id, or the start of one (4 hex digits or more); the first of equal recordings.

@@ -37,7 +37,7 @@ from rewind_proxy.store.blobs import (
 from rewind_proxy.store.records import CassetteRecord
 from rewind_proxy.store.transaction import Txn
 
-TABLES = ("cassettes", "blobs", "exact", *index.TABLES, "tokens", "aliases")
+TABLES = ("cassettes", "blobs", "exact", *index.TABLES, "aliases")
 _CASSETTES, _EXACT = "cassettes", "exact"
 
 _RECORD, _STRUCTURE, _ID, _RUN = b"r", b"s", b"i", b"u"

@@ -1,0 +1,85 @@
+"""Finding requests by their tokens: the table `tokens`, an index by locality-sensitive hashing.
+
+Every key starts with the digest of the settings, as in `index`:
+
+    settings, "b", band, seq → nothing          a recording whose signature has this band
+    settings, "s", seq → signature              what was indexed
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from rewind_proxy.store.signature import bands, likeness
+from rewind_proxy.store.transaction import Txn
+
+TABLE = "tokens"
+
+_BAND, _SIGNATURE = b"b", b"s"
+_SEQ = 8
+_OF_A_BAND = 500
+"""Recordings of one band that are looked at, the newest: more than these are of one and the same request."""
+_WEIGHED = 256
+"""Recordings that are compared, those that share most bands."""
+
+
+class Alike(NamedTuple):
+    """A recording that is like a request."""
+
+    score: float
+    seq: bytes
+
+
+def add(txn: Txn, settings: bytes, seq: bytes, signature: bytes) -> None:
+    """Index a recording; one without a signature cannot be found by likeness."""
+    if not signature:
+        return
+    txn.put(TABLE, settings + _SIGNATURE + seq, signature)
+    for band in bands(signature):
+        txn.put(TABLE, settings + _BAND + band + seq, b"")
+
+
+def remove(txn: Txn, settings: bytes, seq: bytes) -> None:
+    """Take a recording out."""
+    signature = txn.get(TABLE, settings + _SIGNATURE + seq)
+    if signature is None:
+        return
+    txn.delete(TABLE, settings + _SIGNATURE + seq)
+    for band in bands(signature):
+        txn.delete(TABLE, settings + _BAND + band + seq)
+
+
+def alike(txn: Txn, settings: bytes, signature: bytes, threshold: float) -> list[Alike]:
+    """The recordings whose likeness to a signature is `threshold` or more, best first, newer before older.
+
+    Some thousand entries are looked at, however many recordings there are.
+    """
+    if not signature:
+        return []
+    shared: Counter[bytes] = Counter()
+    for band in bands(signature):
+        entries = txn.scan_back(TABLE, settings + _BAND + band)
+        shared.update(key[-_SEQ:] for key, _ in islice(entries, _OF_A_BAND))
+    found: list[Alike] = []
+    for seq, _ in shared.most_common(_WEIGHED):
+        other = txn.get(TABLE, settings + _SIGNATURE + seq)
+        if other is not None and (score := likeness(signature, other)) >= threshold:
+            found.append(Alike(score, seq))
+    found.sort(reverse=True)
+    return found
+
+
+def problems(txn: Txn, settings: bytes, indexed: set[bytes]) -> Iterator[str]:
+    """What is wrong in the table, given the recordings that are indexed under some settings."""
+    expected: set[bytes] = set()
+    for key, signature in txn.scan(TABLE, settings + _SIGNATURE):
+        seq = key[-_SEQ:]
+        if seq not in indexed:
+            yield f"the tokens of number {int.from_bytes(seq, 'big')} are of no recording that is indexed"
+        expected.update(settings + _BAND + band + seq for band in bands(signature))
+    found = {key for key, _ in txn.scan(TABLE, settings + _BAND)}
+    if found != expected:
+        yield f"{len(found ^ expected)} entries of tokens are missing or lead nowhere"
