@@ -14,7 +14,9 @@ from rewind_proxy.store.signature import SIGNATURE, bands
 from test_engine import Desk, chat
 
 SYSTEM = "You are a careful engineer. Read each file before you change it, and run the tests afterwards."
-QUESTION = "Rename the function that parses the header of a request, and keep its callers working as they are."
+QUESTION = (
+    "Rename the function that parses the header of a request, and keep its callers working as they are."
+)
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 from rich.text import Text
 
-from rewind_proxy.canonical.redact import Redactor
+from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.cli.output import console, safe_line
 from rewind_proxy.matching.reading import RequestReader
 from rewind_proxy.settings import Settings, load
@@ -41,6 +44,35 @@ def open_store(settings: Settings, reader: RequestReader | None = None) -> Store
 def open_log(settings: Settings) -> Log:
     """The log of the store, for reading only. Raises `StoreError`."""
     return Log.open(settings.store, readonly=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A store and its log, open, and the reader of requests that goes with them."""
+
+    settings: Settings
+    store: Store
+    log: Log
+    reader: RequestReader
+
+
+@contextmanager
+def open_desk(settings: Settings, *, write: bool) -> Iterator[Desk]:
+    """Store and log for the verbs that decide; what is written goes through every rule of redaction.
+
+    Raises `StoreError`.
+    """
+    wanted = rule_list(settings.redact_defaults, settings.redact_patterns, settings.redact_off)
+    digest = reader_of(settings).settings_digest
+    with ExitStack() as stack:
+        store = stack.enter_context(
+            Store.open(settings.store, settings_digest=digest, redaction=wanted, readonly=not write)
+        )
+        log = stack.enter_context(Log.open(settings.store, redaction=wanted, readonly=not write))
+        rules = tuple(dict.fromkeys((*store.redaction, *wanted)))
+        hosts = HostTable(settings.hosts)
+        reader = RequestReader(hosts, Redactor(rules), settings.match_settings, settings.max_body)
+        yield Desk(settings, store, log, reader)
 
 
 def print_nothing(what: str, settings: Settings) -> None:

@@ -72,12 +72,20 @@ def miss_text(miss: JsonObject) -> Text:
         text.append(f" Nearest: {str(miss['nearest'])[:12]}.", style="dim")
     difference: JsonValue = miss["difference"]
     if isinstance(difference, dict):
-        text.append(f"\n    at {safe_line(str(difference['path']))}", style="cyan")
-        text.append(f"\n      - recorded  {safe_line(str(difference['a']))}", style="red")
-        text.append(f"\n      + live      {safe_line(str(difference['b']))}", style="green")
+        text.append("\n").append(difference_text(difference, "    "))
     would = miss["would_match_with"]
     if isinstance(would, list) and would:
         text.append(f"\n    would match with: {safe_line('; '.join(map(str, would)))}", style="yellow")
+    if isinstance(pending := miss.get("pending"), str):
+        text.append(f"\n    to answer it: rewind review {pending[:12]}", style="bold")
+    return text
+
+
+def difference_text(difference: JsonObject, indent: str = "") -> Text:
+    """Where two requests part, and what stands there in each."""
+    text = Text(f"{indent}at {safe_line(str(difference['path']))}", style="cyan")
+    text.append(f"\n{indent}  - recorded  {safe_line(str(difference['a']))}", style="red")
+    text.append(f"\n{indent}  + live      {safe_line(str(difference['b']))}", style="green")
     return text
 
 

@@ -25,14 +25,17 @@ class Miss:
     nearest: str | None = None
     difference: Difference | None = None
     would_match_with: tuple[str, ...] = ()
+    pending: str | None = None
+    """The id of the pending request that it becomes."""
 
     def to_json(self) -> JsonObject:
-        """`{"reason", "nearest", "difference", "would_match_with"}`, as in the report of `run`."""
+        """`{"reason", "nearest", "difference", "would_match_with", "pending"}`, as in the report of `run`."""
         return {
             "reason": self.reason,
             "nearest": self.nearest,
             "difference": self.difference.to_json() if self.difference else None,
             "would_match_with": list(self.would_match_with),
+            "pending": self.pending,
         }
 
     def text(self) -> str:
@@ -48,6 +51,8 @@ class Miss:
             )
         if self.would_match_with:
             lines.append(f"Would match with: {'; '.join(self.would_match_with)}.")
+        if self.pending:
+            lines.append(f"To answer it: rewind review {self.pending[:12]}")
         return "\n".join(lines)
 
 

@@ -215,7 +215,7 @@ class Rewind:
         assert self.runtime is not None
         traffic.answer(flow, refuse.status, refuse.headers, refuse.body)
         noted = refused_step(refuse, self._line(flow) if refuse.reading is None else NO_LINE)
-        self.runtime.note(noted)
+        self.runtime.refused(refuse, noted)
         if refuse.cls == "model":
             logger.warning(
                 "rewind: refused %s %s%s: %s", noted.method, noted.host, noted.path, refuse.miss.text()

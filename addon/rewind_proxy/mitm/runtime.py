@@ -15,11 +15,11 @@ from threading import Lock
 
 from rewind_proxy.canonical.model import JsonObject, Mode
 from rewind_proxy.canonical.redact import Redactor, auth_values
-from rewind_proxy.engine import Decision, Engine, Fail, Forward, Header, Replay, Session, Step
+from rewind_proxy.engine import Decision, Engine, Fail, Forward, Header, Refuse, Replay, Session, Step
 from rewind_proxy.errors import RewindError
 from rewind_proxy.matching.opening import open_ready
 from rewind_proxy.matching.reading import RawRequest, RequestReader
-from rewind_proxy.recording import Captured, NotRecorded, exchange, passed_step, recorded_step
+from rewind_proxy.recording import Captured, NotRecorded, exchange, passed_step, recorded_step, refusal
 from rewind_proxy.report import Report
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import Recorder
@@ -113,6 +113,13 @@ class Runtime:
         """Count a step that is over, and log it."""
         self._count(step)
         self._recorder.log_step(step)
+
+    def refused(self, refuse: Refuse, step: StepRecord) -> None:
+        """A call was refused: count and log its step, and keep a miss as a pending request."""
+        self.note(step)
+        kept = refusal(refuse, self.settings.review_threshold)
+        if kept is not None:
+            self._recorder.keep(kept)
 
     def keep(self, forward: Forward, captured: Captured) -> None:
         """An answer passed by as a whole: record it, off the loop."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rewind_proxy.errors import CorruptRecordError
-from rewind_proxy.store import blobs, index, recordings, tokens
+from rewind_proxy.store import aliases, blobs, index, recordings, tokens
 from rewind_proxy.store.recordings import RecordReader
 from rewind_proxy.store.transaction import Txn
 
@@ -51,6 +51,16 @@ def check(txn: Txn, progress: Callable[[int, int], None] | None = None) -> Itera
                 yield Damage(f"cassette {record.id} is missing from the table {table}", record.id)
         if progress is not None:
             progress(done, total)
+    cassettes = {cassette_id.hex() for cassette_id in known.values()}
+    try:
+        references.update(aliases.references(txn))
+        for alias in aliases.read_all(txn):
+            aliases.read_body(txn, alias.id)
+            if alias.cassette not in cassettes:
+                yield Damage(f"alias {alias.id} leads to no cassette that can be read")
+    except CorruptRecordError as error:
+        yield Damage(str(error))
+    yield from (Damage(problem) for problem in aliases.problems(txn))
     if len(known) < len(keys):
         return  # what leads to a recording that cannot be read cannot be told from what leads nowhere
     yield from (Damage(problem) for problem in blobs.problems(txn, references))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.store.recordings import Chunks
-from rewind_proxy.store.records import AnswerRecord, CassetteRecord, RequestRecord
+from rewind_proxy.store.records import AnswerRecord, CassetteRecord, PendingRecord, RequestRecord
 from rewind_proxy.store.sketch import EMPTY, Sketched
 
 
@@ -31,6 +31,18 @@ class Exchange:
     hash_version: int
     sketched: Sketched = EMPTY
     """What the links stand for, for finding it by what is alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A refused miss, redacted, ready to be kept as a pending request."""
+
+    pending: PendingRecord
+    body: JsonValue
+    """The redacted wire body; None of an opaque request."""
+    sketched: Sketched
+    threshold: float
+    """Of its candidates (`rewind_review_threshold`)."""
 
 
 class Nearest(NamedTuple):

@@ -8,6 +8,7 @@ from itertools import islice
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.errors import CorruptRecordError, StoreError
 from rewind_proxy.store import index, recordings, tokens
+from rewind_proxy.store.aliases import Aliases
 from rewind_proxy.store.blobs import BLOB_COUNT, BYTE_COUNT, read_count
 from rewind_proxy.store.checking import Damage, check
 from rewind_proxy.store.exchange import Nearest, Similar, StoreStats
@@ -30,6 +31,7 @@ class Lookup:
         self._settings = index.settings_key(settings_digest)
         self._memory: MemoryTxn | None = None
         self._reader = RecordReader()
+        self.aliases = Aliases(place, self._settings)
 
     def lookup_exact(self, fingerprint: str) -> tuple[CassetteRecord, ...]:
         """The recordings of an exact fingerprint, in recorded order. Raises `CorruptRecordError`."""
@@ -44,6 +46,11 @@ class Lookup:
         with self._place.read() as txn:
             found = index.lookup(self._memory or txn, self._settings, fingerprint)
             return tuple(self._reader.read(txn, seq, cassette_id) for seq, cassette_id in found)
+
+    def recordings_of(self, cassette_id: str) -> tuple[CassetteRecord, ...]:
+        """The recordings of a cassette (its whole id), in recorded order. Raises `CorruptRecordError`."""
+        with self._place.read() as txn:
+            return tuple(self._reader.read(txn, *found) for found in recordings.by_id(txn, cassette_id))
 
     def nearest(self, links: Sequence[str], sketched: Sketched = EMPTY) -> Nearest | None:
         """The recording that is most like a request (`index.nearest`); None when nothing has a chain.
