@@ -24,8 +24,8 @@ from rewind_proxy.matching.similarity import likeness
 from rewind_proxy.store import CandidateRecord, CassetteRecord, PendingRecord
 from rewind_proxy.wire import ADAPTERS
 
-_SIDE_BY_SIDE = 100
-"""Columns from which two conversations stand side by side."""
+_SIDE_BY_SIDE = range(100, 1000)
+"""Columns in which two conversations stand side by side: fewer are too few, more are no screen."""
 _MESSAGES = 3
 """Messages that are shown from the first on that differs."""
 
@@ -148,7 +148,7 @@ def _conversations(shown: Pair, width: int) -> Iterator[RenderableType]:
     if not left and not right:
         return
     sides = ("recorded", left, _view(shown.recorded), len(a)), ("refused", right, _view(shown.asked), len(b))
-    if width < _SIDE_BY_SIDE:
+    if width not in _SIDE_BY_SIDE:
         for name, messages, view, total in sides:
             yield Text(name, style="bold")
             yield Padding(_side(messages, view, total - same), (0, 0, 0, 2), expand=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from rewind_proxy.canonical.model import JsonObject
@@ -25,7 +25,7 @@ class Miss:
     nearest: str | None = None
     difference: Difference | None = None
     would_match_with: tuple[str, ...] = ()
-    pending: str | None = None
+    pending: str | None = field(default=None, compare=False)
     """The id of the pending request that it becomes."""
 
     def to_json(self) -> JsonObject:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from typing import cast
 
 from pydantic import ValidationError
@@ -44,9 +45,9 @@ class Aliases:
         self._memory: MemoryTxn | None = None
 
     def all(self) -> list[AliasRecord]:
-        """All of them, the newest first. Raises `CorruptRecordError`."""
+        """All that can be read (`Store.check` names the others), the newest first."""
         with self._place.read() as txn:
-            return sorted(read_all(txn), key=lambda each: each.approved_at, reverse=True)
+            return sorted(_readable(txn), key=lambda each: each.approved_at, reverse=True)
 
     def find(self, id_or_prefix: str) -> AliasRecord:
         """The alias with an id, or the start of one. Raises `StoreError` without one, or with several."""
@@ -60,7 +61,7 @@ class Aliases:
     def body(self, alias: AliasRecord) -> JsonValue:
         """The redacted wire body of its request; None where none was kept. Raises `CorruptRecordError`."""
         with self._place.read() as txn:
-            return read_body(txn, alias.id)
+            return read(txn, alias.id)[1]
 
     def put(self, alias: AliasRecord, body: JsonValue, normalised: str) -> None:
         """Write an alias, in place of one of the same id; `normalised` is the fingerprint of its request.
@@ -85,7 +86,7 @@ class Aliases:
         prefix = _KEYED + self._settings + bytes.fromhex(fingerprint)
         with self._place.read() as txn:
             names = [key[-_ID:] for key, _ in (self._memory or txn).scan(TABLE, prefix)]
-            found = [record for name in names if (record := _read(txn, name)) is not None]
+            found = [_parse(name, value)[0] for name in names if (value := txn.get(TABLE, _RECORD + name))]
         return max(found, key=lambda each: each.approved_at, default=None)
 
     def needs_index(self) -> bool:
@@ -96,7 +97,7 @@ class Aliases:
     def index(self, compute: Fingerprint) -> None:
         """Index what is not indexed under the settings in force; in memory where the store is read-only."""
         with self._place.read() as txn:
-            missing = [(record, read_body(txn, record.id)) for record in self._missing(txn)]
+            missing = [read(txn, record.id) for record in self._missing(txn)]
         if not missing:
             return
         keyed = [(record.id, compute(record, body)) for record, body in missing]
@@ -114,32 +115,28 @@ class Aliases:
         indexed = {
             key[-_ID:].hex() for key, _ in (self._memory or txn).scan(TABLE, _INDEXED + self._settings)
         }
-        return [record for record in read_all(txn) if record.id not in indexed]
+        return [record for record in _readable(txn) if record.id not in indexed]
 
 
-def read_all(txn: Txn) -> Iterator[AliasRecord]:
-    """All aliases. Raises `CorruptRecordError`."""
-    for key, value in txn.scan(TABLE, _RECORD):
-        yield _parse(key[1:], value)[0]
+def ids(txn: Txn) -> list[str]:
+    """The ids of all aliases."""
+    return [key[1:].hex() for key, _ in txn.scan(TABLE, _RECORD)]
 
 
-def read_body(txn: Txn, alias_id: str) -> JsonValue:
-    """The body of the request of an alias. Raises `CorruptRecordError`."""
-    name = bytes.fromhex(alias_id)
-    value = txn.get(TABLE, _RECORD + name)
-    stored = None if value is None else _parse(name, value)[1]
+def read(txn: Txn, alias_id: str) -> tuple[AliasRecord, JsonValue]:
+    """An alias and the body of its request. Raises `CorruptRecordError`."""
+    record, stored = _stored(txn, alias_id)
     try:
-        return None if stored is None else structure.read(txn, stored)
+        return record, None if stored is None else structure.read(txn, stored)
     except (CorruptRecordError, ValueError) as error:
         raise CorruptRecordError(f"alias {alias_id} is damaged: {error}") from error
 
 
-def references(txn: Txn) -> Iterator[bytes]:
-    """The blobs and lists that aliases refer to. Raises `CorruptRecordError`."""
-    for key, value in txn.scan(TABLE, _RECORD):
-        stored = _parse(key[1:], value)[1]
-        if stored is not None:
-            yield from structure.references(stored)
+def references(txn: Txn, alias_id: str) -> Iterator[bytes]:
+    """The blobs and lists that an alias refers to. Raises `CorruptRecordError`."""
+    stored = _stored(txn, alias_id)[1]
+    if stored is not None:
+        yield from structure.references(stored)
 
 
 def write(txn: Txn, alias: AliasRecord, body: JsonValue) -> None:
@@ -166,7 +163,7 @@ def remove(txn: Txn, alias_id: str) -> bool:
 
 def remove_of(txn: Txn, cassettes: Collection[str]) -> None:
     """Remove the aliases that lead to cassettes which are gone."""
-    for alias in [each for each in read_all(txn) if each.cassette in cassettes]:
+    for alias in [each for each in _readable(txn) if each.cassette in cassettes]:
         remove(txn, alias.id)
 
 
@@ -185,9 +182,18 @@ def _enter(txn: Txn, settings: bytes, alias_id: str, fingerprint: str) -> None:
     txn.put(TABLE, _INDEXED + settings + name, key)
 
 
-def _read(txn: Txn, name: bytes) -> AliasRecord | None:
+def _readable(txn: Txn) -> Iterator[AliasRecord]:
+    for alias_id in ids(txn):
+        with suppress(CorruptRecordError):  # a check names it, and maintenance leaves it out
+            yield _stored(txn, alias_id)[0]
+
+
+def _stored(txn: Txn, alias_id: str) -> tuple[AliasRecord, JsonValue]:
+    name = bytes.fromhex(alias_id)
     value = txn.get(TABLE, _RECORD + name)
-    return None if value is None else _parse(name, value)[0]
+    if value is None:
+        raise CorruptRecordError(f"alias {alias_id} is not in the store any more")
+    return _parse(name, value)
 
 
 def _parse(name: bytes, value: bytes) -> tuple[AliasRecord, JsonValue]:

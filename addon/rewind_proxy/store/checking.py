@@ -52,14 +52,15 @@ def check(txn: Txn, progress: Callable[[int, int], None] | None = None) -> Itera
         if progress is not None:
             progress(done, total)
     cassettes = {cassette_id.hex() for cassette_id in known.values()}
-    try:
-        references.update(aliases.references(txn))
-        for alias in aliases.read_all(txn):
-            aliases.read_body(txn, alias.id)
+    for alias_id in aliases.ids(txn):
+        try:
+            alias, _ = aliases.read(txn, alias_id)
+            references.update(aliases.references(txn, alias_id))
+        except CorruptRecordError as error:
+            yield Damage(str(error))
+        else:
             if alias.cassette not in cassettes:
-                yield Damage(f"alias {alias.id} leads to no cassette that can be read")
-    except CorruptRecordError as error:
-        yield Damage(str(error))
+                yield Damage(f"alias {alias_id} leads to no cassette that can be read")
     yield from (Damage(problem) for problem in aliases.problems(txn))
     if len(known) < len(keys):
         return  # what leads to a recording that cannot be read cannot be told from what leads nowhere

@@ -9,6 +9,7 @@ Refused again, a request is counted once, under the id that it has; the newest a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 
 from pydantic import ValidationError
 
@@ -66,7 +67,7 @@ class PendingRequests:
             _remove_oldest(txn, others, len(value))
 
     def all(self) -> list[PendingRecord]:
-        """All of them, the newest first. Raises `CorruptRecordError`."""
+        """All that can be read (`check` names the others), the newest first."""
         with self._place.read() as txn:
             held = [record for record, _ in _held(txn)]
         return sorted(held, key=lambda each: each.last_at, reverse=True)
@@ -186,14 +187,16 @@ def _head(name: str, value: bytes) -> PendingRecord:
 
 
 def _held(txn: Txn) -> Iterator[tuple[PendingRecord, int]]:
-    """All pending requests, without their bodies, and their sizes."""
+    """All pending requests that parse, without their bodies, and their sizes."""
     for key, value in txn.scan(_PENDING, b""):
-        yield _head(key.hex(), value), len(value)
+        with suppress(CorruptRecordError):  # a check names it, and maintenance leaves it out
+            yield _head(key.hex(), value), len(value)
 
 
 def _candidates(txn: Txn, name: str) -> Iterator[CandidateRecord]:
     for key, value in txn.scan(_CANDIDATES, bytes.fromhex(name)):
-        yield decode_candidate(key, value)
+        with suppress(CorruptRecordError):  # as above
+            yield decode_candidate(key, value)
 
 
 def _put_candidate(txn: Txn, name: str, candidate: CandidateRecord) -> None:

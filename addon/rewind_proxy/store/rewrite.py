@@ -88,15 +88,24 @@ class _Copy:
 
     def _copy_aliases(self, source: Txn, target: Txn) -> None:
         """Copy the aliases, without their index; what leads to a recording that was left out is left out."""
-        for alias in list(aliases.read_all(target)):  # killed just before the switch, this is done again
-            aliases.remove(target, alias.id)
-        for alias in aliases.read_all(source):
-            if next(recordings.by_id(target, alias.cassette), None) is None:
+        for alias_id in aliases.ids(target):  # killed just before the switch, this is done again
+            aliases.remove(target, alias_id)
+        origin = read_origin(target)
+        assert origin is not None
+        dropped: list[str] = []
+        for alias_id in aliases.ids(source):
+            try:
+                alias, body = aliases.read(source, alias_id)
+            except CorruptRecordError as error:
+                dropped.append(str(error))
                 continue
-            body = aliases.read_body(source, alias.id)
-            request = self._redaction.of_request(alias.request)
-            redacted = None if body is None else self._redaction.body(body)
-            aliases.write(target, alias.model_copy(update={"request": request}), redacted)
+            if next(recordings.by_id(target, alias.cassette), None) is not None:
+                request = self._redaction.of_request(alias.request)
+                redacted = None if body is None else self._redaction.body(body)
+                aliases.write(target, alias.model_copy(update={"request": request}), redacted)
+        if dropped:
+            # Once each, as above.
+            write_origin(target, replace(origin, dropped=tuple(dict.fromkeys((*origin.dropped, *dropped)))))
 
     def _copy(self, source: Txn, target: Txn, limit: int | None) -> bool:
         """Copy what comes next, and note in the same transaction how far that is; whether there was any."""
