@@ -15,8 +15,8 @@ WEIGHTS = (1, 1, 2)
 """What a section weighs. It is the end that is answered: a session is not like itself a turn ago."""
 SIGNATURE = SLOTS * len(WEIGHTS)
 
-BANDS = 16
-_ROWS_OF_END = 3
+BANDS = 8
+_ROWS_OF_END = 2
 """Of the end more is in a band than of the rest: requests of one agent have all else in common."""
 
 

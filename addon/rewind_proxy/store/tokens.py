@@ -1,6 +1,6 @@
 """Finding requests by their tokens: the table `tokens`, an index by locality-sensitive hashing.
 
-Every key starts with the digest of the settings, as in `index`:
+Every key starts with half of the digest that starts those of `index`:
 
     settings, "b", band, seq → nothing          a recording whose signature has this band
     settings, "s", seq → signature              what was indexed
@@ -20,7 +20,8 @@ TABLE = "tokens"
 
 _BAND, _SIGNATURE = b"b", b"s"
 _SEQ = 8
-_OF_A_BAND = 500
+_SETTINGS = 8
+_OF_A_BAND = 2_000
 """Recordings of one band that are looked at, the newest: more than these are of one and the same request."""
 _WEIGHED = 256
 """Recordings that are compared, those that share most bands."""
@@ -37,19 +38,19 @@ def add(txn: Txn, settings: bytes, seq: bytes, signature: bytes) -> None:
     """Index a recording; one without a signature cannot be found by likeness."""
     if not signature:
         return
-    txn.put(TABLE, settings + _SIGNATURE + seq, signature)
+    txn.put(TABLE, _signature_key(settings, seq), signature)
     for band in bands(signature):
-        txn.put(TABLE, settings + _BAND + band + seq, b"")
+        txn.put(TABLE, _band_key(settings, band) + seq, b"")
 
 
 def remove(txn: Txn, settings: bytes, seq: bytes) -> None:
     """Take a recording out."""
-    signature = txn.get(TABLE, settings + _SIGNATURE + seq)
+    signature = txn.get(TABLE, _signature_key(settings, seq))
     if signature is None:
         return
-    txn.delete(TABLE, settings + _SIGNATURE + seq)
+    txn.delete(TABLE, _signature_key(settings, seq))
     for band in bands(signature):
-        txn.delete(TABLE, settings + _BAND + band + seq)
+        txn.delete(TABLE, _band_key(settings, band) + seq)
 
 
 def alike(txn: Txn, settings: bytes, signature: bytes, threshold: float) -> list[Alike]:
@@ -61,11 +62,11 @@ def alike(txn: Txn, settings: bytes, signature: bytes, threshold: float) -> list
         return []
     shared: Counter[bytes] = Counter()
     for band in bands(signature):
-        entries = txn.scan_back(TABLE, settings + _BAND + band)
+        entries = txn.scan_back(TABLE, _band_key(settings, band))
         shared.update(key[-_SEQ:] for key, _ in islice(entries, _OF_A_BAND))
     found: list[Alike] = []
     for seq, _ in shared.most_common(_WEIGHED):
-        other = txn.get(TABLE, settings + _SIGNATURE + seq)
+        other = txn.get(TABLE, _signature_key(settings, seq))
         if other is not None and (score := likeness(signature, other)) >= threshold:
             found.append(Alike(score, seq))
     found.sort(reverse=True)
@@ -75,11 +76,19 @@ def alike(txn: Txn, settings: bytes, signature: bytes, threshold: float) -> list
 def problems(txn: Txn, settings: bytes, indexed: set[bytes]) -> Iterator[str]:
     """What is wrong in the table, given the recordings that are indexed under some settings."""
     expected: set[bytes] = set()
-    for key, signature in txn.scan(TABLE, settings + _SIGNATURE):
+    for key, signature in txn.scan(TABLE, _signature_key(settings)):
         seq = key[-_SEQ:]
         if seq not in indexed:
             yield f"the tokens of number {int.from_bytes(seq, 'big')} are of no recording that is indexed"
-        expected.update(settings + _BAND + band + seq for band in bands(signature))
-    found = {key for key, _ in txn.scan(TABLE, settings + _BAND)}
+        expected.update(_band_key(settings, band) + seq for band in bands(signature))
+    found = {key for key, _ in txn.scan(TABLE, _band_key(settings))}
     if found != expected:
         yield f"{len(found ^ expected)} entries of tokens are missing or lead nowhere"
+
+
+def _signature_key(settings: bytes, seq: bytes = b"") -> bytes:
+    return settings[:_SETTINGS] + _SIGNATURE + seq
+
+
+def _band_key(settings: bytes, band: bytes = b"") -> bytes:
+    return settings[:_SETTINGS] + _BAND + band
