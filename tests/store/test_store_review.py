@@ -100,6 +100,14 @@ def test_what_is_alike_is_found_best_first(store: Store) -> None:
     assert store.similar(signed(1), 0.85, 1) == found[:1]
 
 
+def test_what_another_search_found_is_weighed_too(store: Store) -> None:
+    """It shares no band perhaps; it counts if it is as near as the others must be."""
+    record = store.put(alike("near", 1, 64))
+    assert store.similar(signed(1), 0.5, 8) == []
+    assert [each.record for each in store.similar(signed(1), 0.5, 8, record.id)] == [record]
+    assert store.similar(signed(1), 0.85, 8, record.id) == []
+
+
 def test_a_request_recorded_twice_is_one_candidate(store: Store) -> None:
     """The newest of its recordings."""
     store.put(alike("near", 1, 4))
@@ -183,7 +191,8 @@ def test_an_alias_in_place_of_one_of_the_same_id(store: Store) -> None:
     assert store.check() == []
     assert store.aliases.remove(found.id)
     assert not store.aliases.remove(found.id)
-    assert store.aliases.all() == store.check() == []
+    assert store.aliases.all() == []
+    assert store.check() == []
 
 
 def test_its_request_shares_what_is_stored_already(store: Store) -> None:
@@ -196,7 +205,8 @@ def test_its_request_shares_what_is_stored_already(store: Store) -> None:
     assert store.aliases.body(store.aliases.all()[0]) == body
     store.delete([record.id])
     assert store.stats().blobs == 0
-    assert store.aliases.all() == store.check() == []
+    assert store.aliases.all() == []
+    assert store.check() == []
 
 
 def test_an_alias_is_named_by_the_start_of_its_id(store: Store) -> None:

@@ -16,7 +16,7 @@ from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.cli.output import console, safe_line
 from rewind_proxy.matching.reading import RequestReader
 from rewind_proxy.settings import Settings, load
-from rewind_proxy.store import Log, Store
+from rewind_proxy.store import Log, Store, is_store, log_path
 from rewind_proxy.wire import HostTable
 
 StoreOption: TypeAlias = Annotated[
@@ -60,15 +60,17 @@ class Desk:
 def open_desk(settings: Settings, *, write: bool) -> Iterator[Desk]:
     """Store and log for the verbs that decide; what is written goes through every rule of redaction.
 
-    Raises `StoreError`.
+    Neither is made in a project that has none. Raises `StoreError`.
     """
+    logged = write and is_store(log_path(settings.store))
+    stored = logged or (write and is_store(settings.store))
     wanted = rule_list(settings.redact_defaults, settings.redact_patterns, settings.redact_off)
     digest = reader_of(settings).settings_digest
     with ExitStack() as stack:
         store = stack.enter_context(
-            Store.open(settings.store, settings_digest=digest, redaction=wanted, readonly=not write)
+            Store.open(settings.store, settings_digest=digest, redaction=wanted, readonly=not stored)
         )
-        log = stack.enter_context(Log.open(settings.store, redaction=wanted, readonly=not write))
+        log = stack.enter_context(Log.open(settings.store, redaction=wanted, readonly=not logged))
         rules = tuple(dict.fromkeys((*store.redaction, *wanted)))
         hosts = HostTable(settings.hosts)
         reader = RequestReader(hosts, Redactor(rules), settings.match_settings, settings.max_body)

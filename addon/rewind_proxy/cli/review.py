@@ -93,7 +93,7 @@ def review(
     Where nobody sits at a terminal it only shows them.
     """
     settings = settings_for(store)
-    asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+    asks = not as_json and at_terminal()
     with open_desk(settings, write=asks) as desk:
         held = desk.log.pending
         found = [held.find(name)] if name else [each for each in held.all() if not each.put_away]
@@ -178,6 +178,11 @@ def aliases(
 
 
 # -- one pending request
+
+
+def at_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _review_one(desk: Desk, found: PendingRecord, *, asks: bool) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import cast, get_args
 
-from rewind_proxy.canonical.answer import CanonicalAnswer, Choice, Finish
+from rewind_proxy.canonical.answer import AnswerUsage, CanonicalAnswer, Choice, Finish
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.errors import RewindError
 from rewind_proxy.wire.forms.rendering import derived_id, dump
@@ -38,7 +38,7 @@ def read_answer(content: str, place: str, *, as_text: bool = False) -> Canonical
             f"{place}: an answer has no {unknown[0]!r}; it has {', '.join(_MEMBERS)} "
             "(--text takes the file as the text of the answer, whatever it looks like)"
         )
-    text, calls, finish = value.get("text") or "", value.get("tool_calls") or [], value.get("finish")
+    text, calls, finish = value.get("text", ""), value.get("tool_calls", []), value.get("finish")
     if not isinstance(text, str):
         raise SuppliedAnswerError(f'{place}: "text" is a text')
     if not isinstance(calls, list):
@@ -79,7 +79,7 @@ def _answer(text: str, calls: list[JsonObject], finish: JsonValue, place: str) -
     ending = (
         cast("Finish", finish) if isinstance(finish, str) and not (calls and finish == "stop") else default
     )
-    return CanonicalAnswer(choices=(Choice((*parts, *calls), ending),))
+    return CanonicalAnswer(choices=(Choice((*parts, *calls), ending),), usage=AnswerUsage())
 
 
 def _call(call: JsonValue, at: int, place: str) -> JsonObject:

@@ -61,15 +61,19 @@ class Lookup:
             found = index.nearest(self._memory or txn, self._settings, links, sketched)
             return found and Nearest(self._reader.read(txn, found.seq), found.shared, found.likeness)
 
-    def similar(self, sketched: Sketched, threshold: float, most: int) -> list[Similar]:
+    def similar(
+        self, sketched: Sketched, threshold: float, most: int, near: str | None = None
+    ) -> list[Similar]:
         """The recordings whose tokens are much like those of a request, best first; one for a fingerprint.
 
-        Raises `CorruptRecordError`.
+        `near` is a cassette that another search has found. Raises `CorruptRecordError`.
         """
         found: dict[bytes, Similar] = {}
         with self._place.read() as txn:
             source = self._memory or txn
-            for score, seq in tokens.alike(source, self._settings, sketched.signature(), threshold):
+            known = [seq for seq, _ in recordings.by_id(txn, near)] if near else []
+            signature = sketched.signature()
+            for score, seq in tokens.alike(source, self._settings, signature, threshold, known):
                 fingerprint = index.fingerprint_of(source, self._settings, seq)
                 if fingerprint not in found:
                     found[fingerprint] = Similar(self._reader.read(txn, seq), score)

@@ -146,7 +146,8 @@ class Recorder:
         if isinstance(item, StepRecord):
             return item
         try:
-            found = self._store.similar(item.sketched, item.threshold, _MOST_CANDIDATES)
+            near = item.pending.nearest
+            found = self._store.similar(item.sketched, item.threshold, _MOST_CANDIDATES, near)
             candidates = [CandidateRecord(cassette=each.record.id, score=each.score) for each in found]
             self._log.pending.put(item.pending, item.body, candidates)
         except Exception as error:  # it costs this pending request

@@ -9,7 +9,7 @@ Every key starts with half of the digest that starts those of `index`:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -53,10 +53,13 @@ def remove(txn: Txn, settings: bytes, seq: bytes) -> None:
         txn.delete(TABLE, _band_key(settings, band) + seq)
 
 
-def alike(txn: Txn, settings: bytes, signature: bytes, threshold: float) -> list[Alike]:
+def alike(
+    txn: Txn, settings: bytes, signature: bytes, threshold: float, known: Iterable[bytes] = ()
+) -> list[Alike]:
     """The recordings whose likeness to a signature is `threshold` or more, best first, newer before older.
 
-    Some thousand entries are looked at, however many recordings there are.
+    Some thousand entries are looked at, however many recordings there are; those that are `known` to be near
+    are among them.
     """
     if not signature:
         return []
@@ -65,7 +68,7 @@ def alike(txn: Txn, settings: bytes, signature: bytes, threshold: float) -> list
         entries = txn.scan_back(TABLE, _band_key(settings, band))
         shared.update(key[-_SEQ:] for key, _ in islice(entries, _OF_A_BAND))
     found: list[Alike] = []
-    for seq, _ in shared.most_common(_WEIGHED):
+    for seq in dict.fromkeys((*known, *(seq for seq, _ in shared.most_common(_WEIGHED)))):
         other = txn.get(TABLE, _signature_key(settings, seq))
         if other is not None and (score := likeness(signature, other)) >= threshold:
             found.append(Alike(score, seq))
