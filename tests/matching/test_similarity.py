@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rewind_proxy.canonical.model import JsonValue
+from rewind_proxy.matching import similarity
 from rewind_proxy.matching.similarity import likeness
 from rewind_proxy.store.signature import SIGNATURE, bands
 from test_engine import Desk, chat
@@ -59,7 +62,7 @@ def test_a_signature_is_what_it_was(tmp_path: Path, desk: Desk) -> None:
     """It is stored: another reader, of another day, makes the same bytes."""
     other = Desk(tmp_path)
     assert signed(other, session(QUESTION)) == signed(desk, session(QUESTION))
-    assert signed(other, session(QUESTION)).hex().startswith("b4ff61d5820fb4e2")
+    assert hashlib.sha256(signed(other, session(QUESTION))).hexdigest()[:16] == "3e548c5ae4a367c5"
     other.store.close()
 
 
@@ -138,6 +141,24 @@ def test_what_is_alike_shares_a_band(desk: Desk, changed: str) -> None:
         far = session(before, "Yes.", sentence(1000 + seed, 60), system=system)
         assert not {*bands(signed(desk, original))} & {*bands(signed(desk, far))}
     assert found >= (39 if changed == "end" else 30)
+
+
+def test_a_next_turn_costs_its_new_messages(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a session said before is not looked at again."""
+    looked_at: list[object] = []
+
+    def count(value: JsonValue) -> Sequence[int]:
+        looked_at.append(value)
+        return slots_of(value)
+
+    slots_of = similarity._slots_of
+    monkeypatch.setattr(similarity, "_slots_of", count)
+    turns = [sentence(at, 20) for at in range(31)]
+    signed(desk, session(*turns))
+    assert len(looked_at) == 33
+    looked_at.clear()
+    signed(desk, session(*turns, "Yes.", "And now?"))
+    assert len(looked_at) <= 4
 
 
 @pytest.mark.parametrize(
