@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -248,6 +249,26 @@ def test_answer_in_an_editor(rewind: Call, tmp_path: Path, monkeypatch: pytest.M
     assert replays(tmp_path, ASKED) == "exact"
     newest = json.loads(rewind("ls", "--json")[1])[0]["id"]
     assert "All done in" in rewind("show", newest)[1]
+
+
+def test_an_answer_by_hand_can_be_changed(
+    rewind: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the id of its recording, which is another one then; what a model said cannot."""
+    refused(tmp_path, ASKED)
+    (tmp_path / "answer.txt").write_text("Frist answer.")
+    out = rewind("answer", "last", "answer.txt")[1]
+    found = re.search(r"rewind answer (\w+) --edit", out)
+    assert found
+    editor(tmp_path, monkeypatch, "file.write_text(text.replace('Frist', 'First'))")
+    assert rewind("answer", found[1], "--edit")[0] == 0
+    hand = [each["id"] for each in json.loads(rewind("ls", "--json")[1]) if each["answer"]["by_hand"]]
+    assert len(hand) == 1
+    assert "First answer." in rewind("show", hand[0])[1]
+    assert replays(tmp_path, ASKED) == "exact"
+    models = json.loads(rewind("ls", "--json")[1])[-1]["id"]
+    assert "what a model said is kept" in rewind("answer", models, "answer.txt")[2]
+    assert "no pending request" in rewind("answer", "0" * 12, "answer.txt")[2]
 
 
 @pytest.mark.parametrize(

@@ -147,13 +147,20 @@ def test_what_is_deleted_is_not_found(store: Store) -> None:
 
 
 def test_entries_that_lead_nowhere_are_damage(store: Store) -> None:
-    """And so is one that is missing."""
+    """And so is one that is missing, and a signature without a recording."""
     store.put(alike("near", 1, 4))
     assert store.check() == []
     with store._place.write() as txn:
         key = next(key for key, value in txn.scan("tokens", b"") if not value)
         txn.delete("tokens", key)
-    assert "entries of tokens" in store.check()[0].problem
+    assert [each.problem for each in store.check()] == ["1 entries of tokens are missing"]
+    with store._place.write() as txn:
+        txn.put("tokens", key[:-1] + b"\xff", b"")
+        [signed_at] = [key for key, value in txn.scan("tokens", b"") if value]
+        txn.put("tokens", signed_at[:-1] + b"\x07", bytes(SIGNATURE))
+    problems = " ".join(each.problem for each in store.check())
+    assert "1 entries of tokens lead nowhere" in problems
+    assert "number 7 are of no recording" in problems
 
 
 # -- aliases

@@ -14,13 +14,13 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from rewind_proxy.canonical.answer import CanonicalAnswer, Choice
+from rewind_proxy.canonical.answer import CanonicalAnswer
 from rewind_proxy.cli.look import SHORT_ID
 from rewind_proxy.cli.opening import Desk, StoreOption, open_desk, settings_for
 from rewind_proxy.cli.output import console, print_error, safe_line
 from rewind_proxy.cli.review_screen import pending_facts
-from rewind_proxy.errors import RewindError
-from rewind_proxy.matching.reviewing import Review
+from rewind_proxy.errors import RewindError, StoreError
+from rewind_proxy.matching.reviewing import Review, must_be_by_hand
 from rewind_proxy.matching.supplied import read_answer, written
 from rewind_proxy.store import CassetteRecord, PendingRecord
 from rewind_proxy.wire.forms import FORMS
@@ -30,7 +30,11 @@ _STDIN = "-"
 
 def answer(
     name: Annotated[
-        str, typer.Argument(metavar="PENDING", help="Id of a pending request, its first digits, or `last`.")
+        str,
+        typer.Argument(
+            metavar="PENDING",
+            help="Id of a pending request, its step, or `last`; or of an answer by hand, to change it.",
+        ),
     ],
     file: Annotated[
         str | None,
@@ -46,40 +50,57 @@ def answer(
 ) -> None:
     """Supply the answer to a pending request: it is stored as if a model had said it, marked as by hand.
 
-    The editor opens with the answer of the best candidate, where there is one.
+    The editor opens with the answer of the best candidate, where there is one. An answer that was supplied
+    before can be changed: name its recording.
     """
     if (file is None) == (not edit):
         raise typer.BadParameter("give a FILE, or - for standard input, or --edit")
     with open_desk(settings_for(store), write=True) as desk:
-        pending = desk.log.pending.find(name)
+        asked = _asked(desk, name)
         if file is None:
-            edit_and_store(desk, pending)
+            edit_and_store(desk, asked)
             return
-        content = _read(file)
-        store_answer(
-            desk, pending, read_answer(content, "standard input" if file == _STDIN else file, as_text=as_text)
-        )
+        place = "standard input" if file == _STDIN else file
+        store_answer(desk, asked, read_answer(_read(file), place, as_text=as_text))
 
 
-def store_answer(desk: Desk, pending: PendingRecord, supplied: CanonicalAnswer) -> None:
-    """Store an answer to a pending request, and say what comes of it. Raises `RewindError`."""
+def _asked(desk: Desk, name: str) -> PendingRecord | CassetteRecord:
+    """What is to be answered: a pending request, or one that was answered by hand."""
+    try:
+        return desk.log.pending.find(name)
+    except StoreError as error:
+        try:
+            cassette = desk.store.cassette(name)
+        except StoreError:
+            raise error from None
+    must_be_by_hand(cassette)
+    return cassette
+
+
+def store_answer(desk: Desk, asked: PendingRecord | CassetteRecord, supplied: CanonicalAnswer) -> None:
+    """Store an answer, and say what comes of it. Raises `RewindError`."""
     review = Review(desk.store, desk.log, desk.reader, redact_answers=desk.settings.redact_answers)
-    stored = review.answer(pending, supplied, time.time())
+    if isinstance(asked, PendingRecord):
+        stored = review.answer(asked, supplied, time.time())
+    else:
+        stored = review.correct(asked, supplied, time.time())
     out = console()
     line = Text("answered: ", style="green")
-    line.append(f"{pending.id[:SHORT_ID]} by {stored.cassette.id[:SHORT_ID]} (by hand)", style="default")
+    line.append(f"{asked.id[:SHORT_ID]} by {stored.cassette.id[:SHORT_ID]} (by hand)", style="default")
     out.print(line)
     for note in stored.notes:
         out.print(Text(f"note: {safe_line(note)}", style="yellow"))
-    out.print(Text(f"see it: rewind show {stored.cassette.id[:SHORT_ID]}", style="dim"))
+    short = stored.cassette.id[:SHORT_ID]
+    out.print(Text(f"see it: rewind show {short}    change it: rewind answer {short} --edit", style="dim"))
 
 
-def edit_and_store(desk: Desk, pending: PendingRecord) -> None:
+def edit_and_store(desk: Desk, asked: PendingRecord | CassetteRecord) -> None:
     """Have an answer written in an editor, and store it. Raises `RewindError`."""
-    console().print(pending_facts(pending))
-    before = written(_draft(desk, pending))
+    if isinstance(asked, PendingRecord):
+        console().print(pending_facts(asked))
+    before = written(_draft(desk, asked) or CanonicalAnswer())
     with tempfile.TemporaryDirectory(prefix="rewind-answer-") as folder:
-        file = Path(folder) / f"answer-{pending.id[:SHORT_ID]}.json"
+        file = Path(folder) / f"answer-{asked.id[:SHORT_ID]}.json"
         file.write_text(before, encoding="utf-8")
         while True:
             _edit(file)
@@ -93,17 +114,18 @@ def edit_and_store(desk: Desk, pending: PendingRecord) -> None:
                 print_error(str(error))
                 if not (sys.stdin.isatty() and typer.confirm("Edit it again?", default=True)):
                     raise typer.Exit(1) from None
-    store_answer(desk, pending, supplied)
+    store_answer(desk, asked, supplied)
 
 
-def _draft(desk: Desk, pending: PendingRecord) -> CanonicalAnswer:
-    """What the editor opens with: the answer of the best candidate, or an empty one."""
-    for candidate in desk.log.pending.candidates(pending):
-        for cassette in desk.store.recordings_of(candidate.cassette)[-1:]:
-            found = _recorded(desk, cassette)
-            if found is not None and not candidate.rejected:
-                return found
-    return CanonicalAnswer(choices=(Choice(),))
+def _draft(desk: Desk, asked: PendingRecord | CassetteRecord) -> CanonicalAnswer | None:
+    """What the editor opens with: the answer that there is, or that of the best candidate."""
+    if isinstance(asked, CassetteRecord):
+        return _recorded(desk, asked)
+    for candidate in desk.log.pending.candidates(asked):
+        found = () if candidate.rejected else desk.store.recordings_of(candidate.cassette)
+        for cassette in found[-1:]:
+            return _recorded(desk, cassette)
+    return None
 
 
 def _recorded(desk: Desk, cassette: CassetteRecord) -> CanonicalAnswer | None:

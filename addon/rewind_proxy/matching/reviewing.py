@@ -78,10 +78,27 @@ class Review:
         Raises `ReviewError`, `StoreError`.
         """
         reading, body = self._read(pending)
-        wire, form = pending.request.wire, pending.request.form
+        supplied = self._supply(reading, body, pending.run, answer, now)
+        self._log.pending.remove(pending)
+        return supplied
+
+    def correct(self, cassette: CassetteRecord, answer: CanonicalAnswer, now: float) -> Supplied:
+        """Store another answer in place of one that was written by hand. Raises as `answer` does."""
+        must_be_by_hand(cassette)
+        body = self._store.request_body(cassette)
+        reading = self._reader.read_stored(cassette, body)
+        supplied = self._supply(reading, body, cassette.run, answer, now)
+        if supplied.cassette.id != cassette.id:
+            self._store.delete([cassette.id])
+        return supplied
+
+    def _supply(
+        self, reading: Reading, body: JsonValue, run: str, answer: CanonicalAnswer, now: float
+    ) -> Supplied:
+        wire, form = reading.record.wire, reading.record.form
         forms = FORMS.get(wire)
-        if forms is None or pending.request.operation != "generate" or reading.canonical is None:
-            what = pending.request.operation if forms else "a request that is matched byte for byte"
+        if forms is None or reading.endpoint.operation != "generate" or reading.canonical is None:
+            what = reading.endpoint.operation if forms else "a request that is matched byte for byte"
             raise ReviewError(f"no answer can be written for {what}: approve a recording, or record one")
         asked = asked_of(reading)
         rendered = forms.render(_custom(answer, asked), asked)
@@ -103,16 +120,15 @@ class Review:
                 ),
                 answer_body=content,
                 chunks=spread(chunks, 0, 0),
-                exact=pending.exact,
+                exact=reading.exact,
                 normalised=reading.fingerprint,
                 links=reading.links,
                 sketched=reading.sketched,
-                run=pending.run,
+                run=run,
                 recorded_at=now,
                 hash_version=HASH_VERSION,
             )
         )
-        self._log.pending.remove(pending)
         unknown = sorted(_called(answer) - _offered(reading))
         notes = (*rendered.notes, *(f"the request offers no tool {name!r}" for name in unknown))
         return Supplied(cassette, notes)
@@ -121,6 +137,15 @@ class Review:
         kept = self._log.pending.body(pending)
         body = None if kept is None else self._reader.redactor.value(kept)
         return self._reader.read_kept(pending.request, pending.exact, body), body
+
+
+def must_be_by_hand(cassette: CassetteRecord) -> None:
+    """Raises `ReviewError` for the answer of a model."""
+    if not cassette.answer.by_hand:
+        raise ReviewError(
+            f"{cassette.id[:12]} was recorded, and what a model said is kept as it was: "
+            "`rewind run --mode record` records it anew"
+        )
 
 
 def cannot_answer(asked: RequestRecord, recorded: RequestRecord) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from rewind_proxy.store.signature import bands, likeness
+from rewind_proxy.store.signature import BANDS, bands, likeness
 from rewind_proxy.store.transaction import Txn
 
 TABLE = "tokens"
@@ -78,15 +78,20 @@ def alike(
 
 def problems(txn: Txn, settings: bytes, indexed: set[bytes]) -> Iterator[str]:
     """What is wrong in the table, given the recordings that are indexed under some settings."""
-    expected: set[bytes] = set()
-    for key, signature in txn.scan(TABLE, _signature_key(settings)):
-        seq = key[-_SEQ:]
-        if seq not in indexed:
-            yield f"the tokens of number {int.from_bytes(seq, 'big')} are of no recording that is indexed"
-        expected.update(_band_key(settings, band) + seq for band in bands(signature))
-    found = {key for key, _ in txn.scan(TABLE, _band_key(settings))}
-    if found != expected:
-        yield f"{len(found ^ expected)} entries of tokens are missing or lead nowhere"
+    expected = entries = stray = 0
+    for key, _ in txn.scan(TABLE, _signature_key(settings)):
+        expected += BANDS
+        if key[-_SEQ:] not in indexed:
+            yield f"the tokens of number {int.from_bytes(key[-_SEQ:], 'big')} are of no recording that is indexed"
+    start = len(_band_key(settings))
+    for key, _ in txn.scan(TABLE, _band_key(settings)):
+        entries += 1
+        signature = txn.get(TABLE, _signature_key(settings, key[-_SEQ:]))
+        stray += signature is None or key[start:-_SEQ] not in bands(signature)
+    if missing := expected - (entries - stray):
+        yield f"{missing} entries of tokens are missing"
+    if stray:
+        yield f"{stray} entries of tokens lead nowhere"
 
 
 def _signature_key(settings: bytes, seq: bytes = b"") -> bytes:
