@@ -82,7 +82,8 @@ def problems(txn: Txn, settings: bytes, indexed: set[bytes]) -> Iterator[str]:
     for key, _ in txn.scan(TABLE, _signature_key(settings)):
         expected += BANDS
         if key[-_SEQ:] not in indexed:
-            yield f"the tokens of number {int.from_bytes(key[-_SEQ:], 'big')} are of no recording that is indexed"
+            number = int.from_bytes(key[-_SEQ:], "big")
+            yield f"the tokens of number {number} are of no recording that is indexed"
     start = len(_band_key(settings))
     for key, _ in txn.scan(TABLE, _band_key(settings)):
         entries += 1
