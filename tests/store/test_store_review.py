@@ -173,16 +173,13 @@ def test_an_alias_is_found_by_the_fingerprint_of_its_request(place: Path, store:
     store.aliases.put(first, {"q": "asked"}, digest("a"))
     assert store.aliases.lookup(digest("a")) == first
     assert store.aliases.lookup(digest("b")) is None
-    assert not store.aliases.needs_index()
     store.aliases.put(second, None, digest("a"))
     assert store.aliases.lookup(digest("a")) == second
     assert store.aliases.all() == [second, first]
     with open_store(place, settings_digest="others") as other:
-        assert other.aliases.needs_index()
         assert other.aliases.lookup(digest("a")) is None
         other.aliases.index(lambda alias, body: digest((alias.id, body)))
         assert other.aliases.lookup(digest((first.id, {"q": "asked"}))) == first
-        assert not other.aliases.needs_index()
     assert store.check() == []
 
 
@@ -235,7 +232,23 @@ def test_an_alias_of_a_read_only_store_is_indexed_in_memory(place: Path) -> None
     with open_store(place, settings_digest="others", readonly=True) as other:
         other.aliases.index(lambda *_: digest("b"))
         assert other.aliases.lookup(digest("b")) is not None
-        assert not other.aliases.needs_index()
+
+
+def test_an_alias_that_cannot_be_keyed_costs_no_other(place: Path, store: Store) -> None:
+    """It answers nothing; a proxy starts all the same."""
+    record = store.put(make_exchange("recorded"))
+    good, bad = an_alias("good", record.id), an_alias("bad", record.id)
+    for alias in (good, bad):
+        store.aliases.put(alias, None, digest(alias.id))
+
+    def compute(alias: AliasRecord, _: JsonValue) -> str:
+        if alias == bad:
+            raise ValueError("no such request")
+        return digest("a")
+
+    with open_store(place, settings_digest="others") as other:
+        other.aliases.index(compute)
+        assert other.aliases.lookup(digest("a")) == good
 
 
 def test_aliases_go_through_new_rules(place: Path, store: Store) -> None:
@@ -255,7 +268,6 @@ def test_aliases_go_through_new_rules(place: Path, store: Store) -> None:
     assert (kept.request.path, kept.request.params) == ("/[REDACTED]", {"x": "[REDACTED]"})
     assert store.aliases.body(kept) == {"q": "[REDACTED]" * 100}
     assert store.aliases.lookup(digest("a")) is None
-    assert store.aliases.needs_index()
     store.aliases.index(lambda _, body: digest(body))
     assert store.aliases.lookup(digest({"q": "[REDACTED]" * 100})) == kept
     keys = make_exchange("recorded")

@@ -24,7 +24,7 @@ from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.cli.answer import answer, edit_and_store
 from rewind_proxy.cli.look import SHORT_ID
 from rewind_proxy.cli.opening import Desk, JsonOption, StoreOption, open_desk, settings_for
-from rewind_proxy.cli.output import Column, console, listing, print_json, safe_line, when
+from rewind_proxy.cli.output import Column, console, listing, print_error, print_json, safe_line, when
 from rewind_proxy.cli.review_screen import (
     Pair,
     asked_of,
@@ -37,7 +37,7 @@ from rewind_proxy.cli.review_screen import (
     score_style,
     title,
 )
-from rewind_proxy.matching.reviewing import Review
+from rewind_proxy.matching.reviewing import Review, ReviewError
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import AliasRecord, CandidateRecord, CassetteRecord, PendingRecord
 
@@ -202,7 +202,11 @@ def _review_one(desk: Desk, found: PendingRecord, *, asks: bool) -> bool:
         if asks:
             decision = _ask()
             if decision == "y":
-                _approve(desk, found, each.cassette)
+                try:
+                    _approve(desk, found, each.cassette)
+                except ReviewError as error:  # another may do
+                    print_error(str(error))
+                    continue
                 return True
             if decision == "n":
                 desk.log.pending.reject(found, each.cassette.id)

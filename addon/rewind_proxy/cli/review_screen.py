@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -82,7 +82,7 @@ def nearest(desk: Desk, asked: Reading, pending: PendingRecord) -> Pair | None:
         return None
     a, b = found.recorded.sketched.signature(), asked.sketched.signature()
     score = likeness(a, b) if a and b else 0.0
-    return Pair(found.cassette, score, False, found.recorded, asked, found.comparison, found.answer)
+    return replace(found, score=score)
 
 
 def pending_facts(pending: PendingRecord) -> Table:

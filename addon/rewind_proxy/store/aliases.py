@@ -12,6 +12,7 @@ request itself is kept too, so that it can be computed for others.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import cast
@@ -26,6 +27,8 @@ from rewind_proxy.store.blobs import compress, decompress
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.records import AliasRecord
 from rewind_proxy.store.transaction import MemoryTxn, Txn
+
+_logger = logging.getLogger(__name__)
 
 TABLE = "aliases"
 _RECORD, _KEYED, _INDEXED = b"r", b"k", b"i"
@@ -89,18 +92,20 @@ class Aliases:
             found = [_parse(name, value)[0] for name in names if (value := txn.get(TABLE, _RECORD + name))]
         return max(found, key=lambda each: each.approved_at, default=None)
 
-    def needs_index(self) -> bool:
-        """Whether any is not indexed under the settings in force."""
-        with self._place.read() as txn:
-            return bool(self._missing(txn))
-
     def index(self, compute: Fingerprint) -> None:
-        """Index what is not indexed under the settings in force; in memory where the store is read-only."""
+        """Index what is not indexed under the settings in force; in memory where the store is read-only.
+
+        One that is damaged or cannot be keyed answers nothing, and costs no other.
+        """
         with self._place.read() as txn:
-            missing = [read(txn, record.id) for record in self._missing(txn)]
-        if not missing:
+            missing = self._missing(txn)
+        keyed = [
+            (record.id, fingerprint)
+            for record in missing
+            if (fingerprint := self._keyed(record, compute)) is not None
+        ]
+        if not keyed:
             return
-        keyed = [(record.id, compute(record, body)) for record, body in missing]
         if self._place.readonly:
             self._memory = MemoryTxn()
             for alias_id, fingerprint in keyed:
@@ -110,6 +115,15 @@ class Aliases:
             for alias_id, fingerprint in keyed:
                 if txn.get(TABLE, _RECORD + bytes.fromhex(alias_id)) is not None:
                     _enter(txn, self._settings, alias_id, fingerprint)
+
+    def _keyed(self, record: AliasRecord, compute: Fingerprint) -> str | None:
+        try:
+            return compute(record, self.body(record))
+        except CorruptRecordError:
+            return None  # a check names it
+        except Exception:  # a fault of ours with this one request must not cost all the others
+            _logger.exception("rewind: alias %s cannot be keyed; it will not answer", record.id)
+            return None
 
     def _missing(self, txn: Txn) -> list[AliasRecord]:
         indexed = {
