@@ -19,11 +19,12 @@ from rewind_proxy.cli.look import SHORT_ID
 from rewind_proxy.cli.opening import Desk, StoreOption, open_desk, settings_for
 from rewind_proxy.cli.output import console, print_error, safe_line
 from rewind_proxy.cli.review_screen import pending_facts
+from rewind_proxy.cli.show import answer_form
 from rewind_proxy.errors import RewindError, StoreError
 from rewind_proxy.matching.reviewing import Review, must_be_by_hand
 from rewind_proxy.matching.supplied import read_answer, written
 from rewind_proxy.store import CassetteRecord, PendingRecord
-from rewind_proxy.wire.forms import FORMS
+from rewind_proxy.wire.forms import parsed
 
 _STDIN = "-"
 
@@ -129,10 +130,9 @@ def _draft(desk: Desk, asked: PendingRecord | CassetteRecord) -> CanonicalAnswer
 
 
 def _recorded(desk: Desk, cassette: CassetteRecord) -> CanonicalAnswer | None:
-    forms = FORMS.get(cassette.request.wire)
-    if forms is None or cassette.request.operation != "generate":
+    if cassette.request.operation != "generate":
         return None
-    return forms.parse(cassette.request.form, desk.store.answer(cassette).body)
+    return parsed(desk.store.answer(cassette).body, cassette.request.wire, answer_form(cassette))
 
 
 def _edit(file: Path) -> None:

@@ -16,7 +16,7 @@ from rewind_proxy.cli.look import SHORT_ID
 from rewind_proxy.cli.opening import Desk
 from rewind_proxy.cli.output import facts, plural, safe_line, when
 from rewind_proxy.cli.run_summary import difference_text
-from rewind_proxy.cli.show import answer_turn
+from rewind_proxy.cli.show import answer_parts
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.comparison import Comparison, compare
 from rewind_proxy.matching.reading import Reading
@@ -40,12 +40,13 @@ class Pair:
     recorded: Reading
     asked: Reading
     comparison: Comparison
-    answer: tuple[Message, ...] | None
+    answer: list[JsonObject] | None
+    """The parts of the recorded answer."""
 
     def to_json(self) -> JsonObject:
         """`{"cassette", "score", "rejected", "difference", "differences", "answer"}`."""
         differences = self.comparison.differences
-        parts: list[JsonValue] = [part for message in self.answer or () for part in message.parts]
+        parts: list[JsonValue] = [*(self.answer or ())]
         return {
             "cassette": self.cassette.id,
             "score": round(self.score, 3),
@@ -68,7 +69,7 @@ def pair(desk: Desk, asked: Reading, candidate: CandidateRecord) -> Pair | None:
         return None
     cassette = found[-1]
     recorded = desk.reader.read_stored(cassette, desk.store.request_body(cassette))
-    answer = answer_turn(recorded, cassette, desk.store.answer(cassette).body)
+    answer = answer_parts(cassette, desk.store.answer(cassette).body)
     comparison = compare(recorded, asked, desk.reader)
     return Pair(cassette, candidate.score, candidate.rejected, recorded, asked, comparison, answer)
 
@@ -129,11 +130,9 @@ def lines(shown: Pair, width: int) -> Iterator[RenderableType]:
         yield Padding(difference_text(found[0].to_json()), (0, 0, 1, 2), expand=False)
     yield Text("it would be answered with", style="bold")
     if shown.answer is None:
-        yield Text("  an answer that cannot be shown as a turn: rewind show " + shown.cassette.id[:SHORT_ID])
+        yield Text("  an answer that has no parts: rewind show " + shown.cassette.id[:SHORT_ID])
     else:
-        view = _view(shown.recorded)
-        for message in shown.answer:
-            yield from view.parts(message.parts)
+        yield from _view(shown.recorded).parts(shown.answer)
     yield Text()
 
 

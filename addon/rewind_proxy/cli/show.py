@@ -54,7 +54,7 @@ def show(
         record = opened.cassette(_cassette_of_step(name, settings) if "." in name else name)
         body, answer = opened.request_body(record), opened.answer(record).body
     reading = reader.read_stored(record, body)
-    parts = _answer_parts(record, answer)
+    parts = answer_parts(record, answer)
     if as_json:
         print_json(_to_json(reading, record, parts, answer))
         return
@@ -66,9 +66,9 @@ def show(
         out.print(line)
 
 
-def _answer_parts(record: CassetteRecord, answer: bytes) -> list[JsonObject] | None:
+def answer_parts(record: CassetteRecord, answer: bytes) -> list[JsonObject] | None:
     """The parts of an answer, of all its choices; None where it has none, or cannot be read as such."""
-    found = parsed(answer, record.request.wire, _answer_form(record))
+    found = parsed(answer, record.request.wire, answer_form(record))
     choices = found.choices if found else ()
     return [_spoken(part) for choice in choices for part in choice.parts] or None
 
@@ -80,7 +80,7 @@ def _spoken(part: JsonObject) -> JsonObject:
     return {**part, **tool_call(part["id"], part["name"], part["arguments"])}
 
 
-def _answer_form(record: CassetteRecord) -> Form:
+def answer_form(record: CassetteRecord) -> Form:
     """The form that came, which need not be the one asked for."""
     if "text/event-stream" in record.answer.content_type.lower():
         return "sse"
@@ -132,7 +132,7 @@ def _facts(reading: Reading, record: CassetteRecord) -> Iterator[tuple[str, str 
     made = "answered by hand" if answer.by_hand else "recorded"
     yield made, f"{exact_time(record.recorded_at)}, run {safe_line(record.run)}"
     yield "endpoint", safe_line(f"{request.method} https://{request.host}{request.path}")
-    yield "wire", f"{request.wire}, {_answer_form(record)}"
+    yield "wire", f"{request.wire}, {answer_form(record)}"
     yield "model", safe_line(" → ".join(dict.fromkeys(models)))
     yield (
         "answer",
