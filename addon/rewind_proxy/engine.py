@@ -9,6 +9,9 @@ passthrough   forward, log only   forward, log only
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import EndpointClass, Mode, Tier
 from rewind_proxy.decisions import (
@@ -124,6 +127,7 @@ class Engine:
         if mode == "auto":
             return self._forward(reading, step, record=True)
         miss = found or explain_miss(reading, self.reader, self.store, self.settings.match)
+        miss = replace(miss, pending=reading.fingerprint)
         return self._refuse(reading, step, "miss", REFUSED_STATUS, miss)
 
     def _key(self, reading: Reading) -> str:
@@ -131,13 +135,8 @@ class Engine:
 
     def _find(self, reading: Reading, step: Step) -> Replay | Miss | None:
         """The answer of the first tier that has a recording, why its recordings cannot answer, or None."""
-        tiers: list[tuple[Tier, tuple[CassetteRecord, ...]]] = [
-            ("exact", self.store.lookup_exact(reading.exact))
-        ]
-        if self.settings.match == "normalised" and reading.normalised is not None:
-            tiers.append(("normalised", self.store.lookup_normalised(reading.fingerprint)))
         why: Miss | None = None
-        for tier, candidates in tiers:
+        for tier, candidates, alias in self._tiers(reading):
             if not candidates:
                 continue
             chosen = choose(
@@ -154,7 +153,7 @@ class Engine:
             if served is None:
                 why = unusable("format", candidates, reading)
                 continue
-            note = header_safe("; ".join(served.notes))
+            note = header_safe("; ".join((*alias, *served.notes)))
             headers = (
                 *served.headers,
                 ("x-rewind", "replayed"),
@@ -165,6 +164,17 @@ class Engine:
             )
             return Replay(reading, step, tier, chosen, served.answer, note, headers)
         return why
+
+    def _tiers(self, reading: Reading) -> Iterator[tuple[Tier, tuple[CassetteRecord, ...], tuple[str, ...]]]:
+        """The recordings of each tier in turn, and what an alias has to say of itself."""
+        yield "exact", self.store.lookup_exact(reading.exact), ()
+        if self.settings.match != "normalised":
+            return
+        if reading.normalised is not None:
+            yield "normalised", self.store.lookup_normalised(reading.fingerprint), ()
+        alias = self.store.aliases.lookup(reading.fingerprint)
+        if alias is not None:
+            yield "alias", self.store.recordings_of(alias.cassette), (f"alias {alias.id[:12]}",)
 
     def _side(self, reading: Reading, step: Step, mode: Mode) -> Decision:
         if mode != "replay":

@@ -15,8 +15,8 @@ from rewind_proxy.engine import Fail, Forward, Header, Refuse, Replay, Step
 from rewind_proxy.errors import OpaqueBodyError
 from rewind_proxy.matching.answer_redaction import answer_form, moved_chunks, redact_answer
 from rewind_proxy.matching.reading import Reading
-from rewind_proxy.store import Exchange
-from rewind_proxy.store.records import AnswerRecord, CassetteRecord, RequestRecord, StepRecord
+from rewind_proxy.store import Exchange, Refusal
+from rewind_proxy.store.records import AnswerRecord, CassetteRecord, PendingRecord, RequestRecord, StepRecord
 from rewind_proxy.wire import ADAPTERS
 from rewind_proxy.wire.body import decode
 
@@ -245,6 +245,31 @@ def refused_step(refuse: Refuse, request_line: tuple[str, str, str]) -> StepReco
         reason=refuse.miss.reason,
         miss=refuse.miss.to_json(),
     )
+
+
+def refusal(refuse: Refuse, threshold: float) -> Refusal | None:
+    """What is kept of a refused call, so that it can be answered later; None for what is no miss.
+
+    `threshold` is that of its candidates.
+    """
+    reading, step = refuse.reading, refuse.step
+    if reading is None or refuse.cls != "model" or refuse.tier != "miss":
+        return None
+    record = PendingRecord(
+        id=reading.fingerprint,
+        normalised=reading.fingerprint,
+        exact=reading.exact,
+        request=reading.record,
+        session=step.session.run.session,
+        run=step.session.run.id,
+        step=step.number,
+        first_at=step.started_at,
+        last_at=step.started_at,
+        preview=reading.preview,
+        reason=refuse.miss.reason,
+        nearest=refuse.miss.nearest,
+    )
+    return Refusal(record, reading.body, reading.sketched, threshold)
 
 
 def recorded_step(forward: Forward, cassette: CassetteRecord | Exchange, status: int) -> StepRecord:

@@ -73,6 +73,7 @@ class Report:
                 "nearest": miss.get("nearest"),
                 "difference": miss.get("difference"),
                 "would_match_with": miss.get("would_match_with"),
+                "pending": miss.get("pending"),
             }
         )
 

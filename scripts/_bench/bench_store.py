@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import time
+from functools import partial
 from pathlib import Path
 
 from bench_bodies import Agent
@@ -15,9 +16,12 @@ from bench_proxies import lean, running
 from rewind_proxy.canonical.fingerprint import HASH_VERSION
 from rewind_proxy.engine import Refuse, Step
 from rewind_proxy.matching.reading import Reading
-from rewind_proxy.store import AnswerRecord, Exchange
+from rewind_proxy.store import AnswerRecord, Exchange, Sketched
+from rewind_proxy.store.signature import SIGNATURE, SLOTS
 
 _FEW = 1_000
+_THRESHOLD = 0.85
+_CANDIDATES = 8
 
 
 def measure_sizes(report: Report, folder: Path, *, cassettes: int, quick: bool) -> None:
@@ -49,6 +53,7 @@ def measure_sizes(report: Report, folder: Path, *, cassettes: int, quick: bool) 
             detail=f"{times['many']:.0f} against {times['few']:.0f} µs",
         )
     )
+    _measure_search(report, few, many, cassettes, quick=quick)
     _measure_refusal(report, many, cassettes, quick=quick)
     for desk in (few, many):
         desk.store.close()
@@ -67,6 +72,36 @@ def measure_sizes(report: Report, folder: Path, *, cassettes: int, quick: bool) 
             "×",
             1.2,
             detail=f"{starts['many']:.2f} against {starts['few']:.2f} s",
+        )
+    )
+
+
+def _measure_search(report: Report, few: Desk, many: Desk, cassettes: int, *, quick: bool) -> None:
+    """Finding the candidates of a pending request by its tokens, among few and among many."""
+    read = _reading(few, Agent(1, 4096))
+    pick = random.Random(2)  # a repeatable choice
+
+    def search(desk: Desk, count: int) -> float:
+        asked = bytearray(_signature(read, pick.randrange(count)))
+        asked[SIGNATURE - 4 :] = b"diff"
+        sketched = Sketched(lambda _: "", str, lambda: bytes(asked))
+        begun = time.perf_counter()
+        found = desk.store.similar(sketched, _THRESHOLD, _CANDIDATES)
+        taken = time.perf_counter() - begun
+        if len(found) != 1:
+            raise RuntimeError(f"{len(found)} candidates where one recording is alike")
+        return taken * 1000
+
+    times = alternate(
+        21 if quick else 101, few=lambda: search(few, _FEW), many=lambda: search(many, cassettes)
+    )
+    report.add(
+        Figure(
+            "size of the store",
+            f"candidates by tokens, {cassettes:,} against {_FEW:,} cassettes",
+            times["many"] / times["few"],
+            "×",
+            detail=f"{times['many']:.2f} against {times['few']:.2f} ms",
         )
     )
 
@@ -112,11 +147,18 @@ def _fill(desk: Desk, count: int) -> None:
             exact=_hash("exact", index),
             normalised=_hash("normalised", index),
             links=(*read.links[:-1], _hash("link", index)),
+            sketched=Sketched(lambda _: "", str, partial(_signature, read, index)),
             run=f"run-{index // 100:06}",
             recorded_at=0.0,
             hash_version=HASH_VERSION,
         )
         desk.store.put(exchange)
+
+
+def _signature(read: Reading, index: int) -> bytes:
+    """As of requests that share all but their last message."""
+    shared = read.sketched.signature()[: SIGNATURE - SLOTS]
+    return shared + hashlib.shake_128(_hash("end", index).encode()).digest(SLOTS)
 
 
 def _reading(desk: Desk, agent: Agent) -> Reading:

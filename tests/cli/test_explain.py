@@ -18,9 +18,9 @@ from rewind_proxy.cli.app import main
 from rewind_proxy.engine import Engine, Forward, Refuse, Replay, Session, Step
 from rewind_proxy.matching.opening import open_ready
 from rewind_proxy.matching.reading import RawRequest, RequestReader
-from rewind_proxy.recording import Captured, exchange, recorded_step, refused_step, replayed_step
+from rewind_proxy.recording import Captured, exchange, recorded_step, refusal, refused_step, replayed_step
 from rewind_proxy.settings import Settings
-from rewind_proxy.store import Exchange, Log, RunRecord, StepRecord, Store
+from rewind_proxy.store import Exchange, Log, Recorder, Refusal, RunRecord, StepRecord, Store
 from rewind_proxy.wire import HostTable
 
 START = 1_796_039_103.0
@@ -59,6 +59,8 @@ class Proxy:
         match = self.settings.match_settings
         self._reader = RequestReader(HOSTS, Redactor(rule_list(True, (), ())), match, 2**26)
         self._sessions: dict[str, Session] = {}
+        self.refusals: list[Refusal | None] = []
+        """What a proxy keeps as pending."""
 
     def ask(self, body: JsonValue, *, run: str = "run-a", mode: Mode = "auto") -> str:
         """Ask for something in a run; the name of the step."""
@@ -85,6 +87,7 @@ class Proxy:
             case Replay():
                 return replayed_step(decision, 2)
             case Refuse():
+                self.refusals.append(refusal(decision, 0.85))
                 return refused_step(decision, ("", "", ""))
             case Forward():
                 captured = Captured(200, headers, ((ANSWER, 900),), START + 1)
@@ -290,6 +293,21 @@ class TestDiff:
         out = rewind("diff", *order)[1]
         assert f"    - a  {sides[0]}\n    + b  {sides[1]}\n" in out
         assert "The first 3 of 4 messages are the same." in out
+
+    def test_refused_calls_are_compared_as_long_as_they_are_pending(self, rewind: Call, proxy: Proxy) -> None:
+        """Each is kept until it is answered."""
+        proxy.ask(chat("s", "red"), run="run-a", mode="replay")
+        proxy.ask(chat("s", "blue"), run="run-b", mode="replay")
+        with (
+            Store.open(proxy.settings.store, settings_digest="0") as store,
+            Log.open(proxy.settings.store) as log,
+            Recorder(store, log) as recorder,
+        ):
+            for each in proxy.refusals:
+                assert each is not None
+                recorder.keep(each)
+        out = rewind("diff", "run-a", "run-b")[1]
+        assert "  at $.messages[1].parts[0].text\n    - a  red\n    + b  blue\n" in out
 
     def test_requests_that_nobody_kept(self, rewind: Call, proxy: Proxy) -> None:
         """It says that there is nothing to compare."""

@@ -332,6 +332,15 @@ def _first_view(web: Web, megabytes: int) -> float:
     return seconds
 
 
+def _approved(web: Web, flow: dict[str, Any]) -> list[str] | None:
+    """What approving a call says, once the call is pending."""
+    try:
+        said: list[str] = web.command("rewind.approve", chosen(flow))
+    except AssertionError:
+        return None
+    return said
+
+
 class TestCommands:
     """The commands of the command bar."""
 
@@ -342,6 +351,7 @@ class TestCommands:
             "rewind.mode": "rewind.mode mode -> str[]",
             "rewind.mode.options": "rewind.mode.options  -> str[]",
             "rewind.explain": "rewind.explain flow -> str[]",
+            "rewind.approve": "rewind.approve flow -> str[]",
             "rewind.forget": "rewind.forget flows -> str[]",
             "rewind.rerecord": "rewind.rerecord flows -> str[]",
         }
@@ -407,6 +417,29 @@ class TestCommands:
         until(lambda: flow_of(web, got)["comment"].endswith("failed"))
         assert web.command("rewind.forget", chosen(flow)) == ["0 recordings deleted"]
         assert len(cassettes(web.proxy.store, prompt)) == 1
+
+    def test_a_refused_call_is_approved(self, web: Web) -> None:
+        """Its best candidate answers it from then on, until the alias is forgotten; the recording stays."""
+        told = f"{new_prompt()} Rename the function that parses the header of a request, for all its callers."
+        asked = told.replace("header", "trailer")
+        first = record(web, told)
+        web.command("rewind.mode", "replay")
+        refused = flow_of(web, CHAT.once(web.proxy, asked))
+        said = until(lambda: _approved(web, refused))
+        assert said[0].endswith("(tier alias)")
+        got = CHAT.once(web.proxy, asked)
+        assert (got.headers["x-rewind-tier"], got.body) == ("alias", first.body)
+        flow = flow_of(web, got)
+        assert flow["comment"].startswith("rewind: replayed · alias · ")
+        assert web.command("rewind.forget", chosen(flow)) == ["0 recordings deleted", "1 alias removed"]
+        assert CHAT.once(web.proxy, asked).headers["x-rewind-tier"] == "miss"
+        assert CHAT.once(web.proxy, told).body == first.body
+
+    def test_only_a_refused_call_can_be_approved(self, web: Web) -> None:
+        """Another one has its answer, and one without candidates says what else can be done."""
+        flow = flow_of(web, record(web, new_prompt()))
+        with pytest.raises(AssertionError, match="only a model call that was refused"):
+            web.command("rewind.approve", chosen(flow))
 
     def test_a_call_is_recorded_anew_once(self, web: Web, stage: Stage) -> None:
         """It goes live when it is asked next; the new answer takes the place of the old one."""

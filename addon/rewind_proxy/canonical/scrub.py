@@ -239,3 +239,11 @@ class Numbering:
             position = span.end
         pieces.append(leaf.text[position:].replace("⟨", "⟨⟨"))
         return "".join(pieces)
+
+
+class Unnumbered(Numbering):
+    """Placeholders that say what was taken out, and not which."""
+
+    def placeholder(self, kind: str, value: str, *, numbered: bool = True) -> str:  # noqa: ARG002
+        """`⟨kind⟩`."""
+        return f"⟨{kind}⟩"

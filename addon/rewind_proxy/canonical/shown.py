@@ -6,15 +6,18 @@ for (a miss, a re-base, `canon`), by a second walk that shows the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar, cast
 
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message
 from rewind_proxy.canonical.pointer import ROOT
 from rewind_proxy.canonical.roots import Root
-from rewind_proxy.canonical.scrub import Numbering, Scrubber, Slot, Taken
+from rewind_proxy.canonical.scrub import Numbering, Scrubber, Slot, Taken, Unnumbered
 from rewind_proxy.canonical.walk import MediaDigests, Walk
+
+R = TypeVar("R")
 
 
 class CanonicalParts(NamedTuple):
@@ -36,6 +39,9 @@ class Shown:
         self._numbering = Numbering()
         self._walk = self._with(self._numbering)
         self._messages: list[Message] = []
+        self._made: list[dict[str, object]] = []
+        """What was made of each message, for whoever asks again; forks share it."""
+        self._made_of_tools: dict[str, object] = {}
         self._tools: list[JsonObject] = []
         self._before_tools = 0
         self._params: JsonObject = {}
@@ -47,12 +53,14 @@ class Shown:
         other._walk = other._with(other._numbering)
         other._messages, other._tools = self._messages.copy(), self._tools
         other._before_tools = self._before_tools
+        other._made, other._made_of_tools = self._made.copy(), self._made_of_tools
         return other
 
     def message(self, message: Message) -> bytes:
         """The canonical bytes of the next message."""
         at = ROOT.member("messages").item(len(self._messages))
         self._messages.append(message)
+        self._made.append({})
         return dumps(self._walk.message(message, at))
 
     def tools(self, tools: Sequence[JsonObject]) -> bytes:
@@ -73,6 +81,18 @@ class Shown:
     def kept(self) -> CanonicalParts:
         """What was taken, as it was before scrubbing: without what is volatile, ignored or cut off."""
         return CanonicalParts(self._messages, self._tools, self._params)
+
+    def each(self, name: str, make: Callable[[JsonValue], R]) -> Iterator[R]:
+        """What `make` makes of the tools, then of each message, scrubbed; it is kept under `name`.
+
+        Placeholders have no numbers here, so that what is shown depends on nothing else in the request.
+        """
+        yield _once(self._made_of_tools, name, lambda: make(_tools(self._with(Unnumbered()), self._tools)))
+        for message, made in zip(self._messages, self._made, strict=True):
+            yield _once(made, name, partial(self._make, make, message))
+
+    def _make(self, make: Callable[[JsonValue], R], message: Message) -> R:
+        return make(self._with(Unnumbered()).message(message, ROOT))
 
     def taken(self) -> list[Taken]:
         """What was taken out, in canonical order: a numbered value once, others each time."""
@@ -101,6 +121,19 @@ class Shown:
             tools = _tools(walk, self._tools)
         params = walk.named(self._params, "params", ROOT.member("params"))
         return {"messages": messages, "tools": tools, "params": params}
+
+    def params_view(self) -> JsonObject:
+        """The parameters, scrubbed, with placeholders as in `each`."""
+        return self._with(Unnumbered()).named(self._params, "params", ROOT.member("params"))
+
+
+def _once(made: dict[str, object], name: str, make: Callable[[], R]) -> R:
+    # Two threads may both make it: it is the same.
+    if (known := made.get(name)) is not None:
+        return cast("R", known)
+    result = make()
+    made[name] = result
+    return result
 
 
 def _tools(walk: Walk, tools: Sequence[JsonObject]) -> list[JsonValue]:

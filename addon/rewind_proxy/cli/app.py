@@ -12,12 +12,24 @@ from typing import Annotated
 import typer
 
 from rewind_proxy import __version__
-from rewind_proxy.cli import canon, demo, environment, explain, look, maintain, run, script, show, test_match
+from rewind_proxy.cli import (
+    canon,
+    demo,
+    environment,
+    explain,
+    look,
+    maintain,
+    review,
+    run,
+    script,
+    show,
+    test_match,
+)
 from rewind_proxy.cli.output import print_error, tolerate_narrow_encodings
 from rewind_proxy.errors import RewindError
 
 # In the order in which `rewind --help` shows them.
-GROUPS = (run, demo, look, show, explain, canon, test_match, maintain, environment, script)
+GROUPS = (run, demo, look, show, explain, canon, test_match, review, maintain, environment, script)
 
 
 def make_app() -> typer.Typer:

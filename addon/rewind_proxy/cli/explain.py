@@ -66,7 +66,7 @@ def diff(
     with open_log(settings) as log, open_store(settings, reader) as opened:
         runs = [log.run(each) for each in (a, b)]
         ours, theirs = ((run, log.steps(run.id)) for run in runs)
-        parting = part(ours, theirs, opened, reader, settings.match)
+        parting = part(ours, theirs, opened, log, reader, settings.match)
     if as_json:
         print_json(parting.to_json())
     else:

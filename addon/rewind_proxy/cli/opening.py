@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 from rich.text import Text
 
-from rewind_proxy.canonical.redact import Redactor
+from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.cli.output import console, safe_line
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.reading import RequestReader
 from rewind_proxy.settings import Settings, load
-from rewind_proxy.store import Log, StepRecord, Store
+from rewind_proxy.store import Log, StepRecord, Store, is_store, log_path
 from rewind_proxy.wire import HostTable
 
 StoreOption: TypeAlias = Annotated[
@@ -51,6 +54,37 @@ def step_named(name: str, log: Log) -> StepRecord:
     if not run or not step_number.isdecimal() or len(step_number) > _DIGITS:
         raise StoreError(f"{safe_line(name)} is neither a recording nor a step: a step is RUN.NUMBER")
     return log.step(log.run(run).id, int(step_number))
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A store and its log, open, and the reader of requests that goes with them."""
+
+    settings: Settings
+    store: Store
+    log: Log
+    reader: RequestReader
+
+
+@contextmanager
+def open_desk(settings: Settings, *, write: bool) -> Iterator[Desk]:
+    """Store and log for the verbs that decide; what is written goes through every rule of redaction.
+
+    Neither is made in a project that has none. Raises `StoreError`.
+    """
+    logged = write and is_store(log_path(settings.store))
+    stored = logged or (write and is_store(settings.store))
+    wanted = rule_list(settings.redact_defaults, settings.redact_patterns, settings.redact_off)
+    digest = reader_of(settings).settings_digest
+    with ExitStack() as stack:
+        store = stack.enter_context(
+            Store.open(settings.store, settings_digest=digest, redaction=wanted, readonly=not stored)
+        )
+        log = stack.enter_context(Log.open(settings.store, redaction=wanted, readonly=not logged))
+        rules = tuple(dict.fromkeys((*store.redaction, *wanted)))
+        hosts = HostTable(settings.hosts)
+        reader = RequestReader(hosts, Redactor(rules), settings.match_settings, settings.max_body)
+        yield Desk(settings, store, log, reader)
 
 
 def print_nothing(what: str, settings: Settings) -> None:

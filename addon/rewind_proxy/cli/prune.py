@@ -25,7 +25,7 @@ from rewind_proxy.cli.opening import (
 from rewind_proxy.cli.output import Column, console, listing, plural, print_json, size, when
 from rewind_proxy.matching.pruning import never_replayed, outside_newest_runs, unused_since, uses
 from rewind_proxy.settings import Settings
-from rewind_proxy.store import CassetteRecord, Store, is_store
+from rewind_proxy.store import CassetteRecord, Log, Store, is_store, log_path
 
 _DAY = 24 * 60 * 60
 
@@ -67,7 +67,7 @@ def prune(
     digest = reader_of(settings).settings_digest
     with Store.open(settings.store, settings_digest=digest, readonly=not yes, create=False) as opened:
         with open_log(settings) as log:
-            found = uses(opened.readable(), log)
+            found = uses(opened.readable(), opened.aliases.all(), log)
         if keep_runs is not None:
             chosen = outside_newest_runs(found, keep_runs)
         elif since is not None:
@@ -80,6 +80,9 @@ def prune(
             before = opened.size()
             opened.delete(sorted(chosen))
             opened.compact()
+            if is_store(log_path(settings.store)):
+                with Log.open(settings.store) as log:
+                    log.pending.forget(chosen)
             freed = before - opened.size()
     if as_json:
         print_json(_result(settings, records, deleted=yes and bool(records), freed=freed))

@@ -122,7 +122,8 @@ def _facts(reading: Reading, record: CassetteRecord, form: Form) -> Iterator[tup
         if count
     ]
     yield "recording", Text(record.id, style="cyan")
-    yield "recorded", f"{exact_time(record.recorded_at)}, run {safe_line(record.run)}"
+    made = "answered by hand" if answer.by_hand else "recorded"
+    yield made, f"{exact_time(record.recorded_at)}, run {safe_line(record.run)}"
     yield "endpoint", safe_line(f"{request.method} https://{request.host}{request.path}")
     yield "wire", f"{request.wire}, {form}"
     yield "model", safe_line(" → ".join(dict.fromkeys(models)))

@@ -4,7 +4,7 @@ JSON (`--json`):
 
     {"store", "recordings", "runs", "damaged": [{"problem", "cassette"?}, …], "credentials": [c, …],
      "answers": [c, …], "quarantined", "left_out": [why, …], "ok"}
-    c = {"rule", "where", "cassette"?, "run"?, "step"?}
+    c = {"rule", "where", "cassette"?, "run"?, "step"?, "alias"?, "pending"?}
 
 Exit status: 1 when something is damaged or a credential is in a request or in the log.
 """
@@ -32,6 +32,7 @@ from rewind_proxy.cli.progress import progress_bars
 from rewind_proxy.matching.opening import Watch
 from rewind_proxy.matching.scanning import (
     Credential,
+    alias_credentials,
     log_credentials,
     request_credentials,
     stored_answer_credentials,
@@ -109,6 +110,7 @@ def _verified(store: Store, log: Log, settings: Settings, watch: Watch) -> _Veri
         credentials += request_credentials(store, record, redactor)
         answers += stored_answer_credentials(store, record, redactor)
         progress(done, total)
+    credentials += alias_credentials(store, redactor)
     credentials += log_credentials(log, redactor)
     return _Verified(damaged, credentials, answers)
 
@@ -132,6 +134,8 @@ def _show_verified(verified: _Verified, recordings: int, runs: int) -> None:
 def _credential_line(found: Credential) -> str:
     step = "" if found.step is None else f" step {found.step}"
     place = found.cassette[:SHORT_ID] if found.cassette else f"run {found.run}{step}"
+    if request := found.alias or found.pending:
+        place = f"{'alias' if found.alias else 'pending request'} {request[:SHORT_ID]}"
     return f"{place}  {found.rule}  {found.where}"
 
 

@@ -8,14 +8,14 @@ from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.explain.lines import Line, deeper, line, lines_of
 from rewind_proxy.explain.words import number, plural, safe_line
 
-_NEAREST = 12
+_ID = 12
 
 
 def miss_lines(miss: JsonObject) -> Iterator[Line]:
     """The lines of a miss report, which is as `Miss.to_json` gives it."""
     first, *others = lines_of(str(miss.get("reason") or "There is no recording of it."))
     nearest = miss.get("nearest")
-    near = (("faint", f" Nearest: {str(nearest)[:_NEAREST]}."),) if nearest else ()
+    near = (("faint", f" Nearest: {str(nearest)[:_ID]}."),) if nearest else ()
     yield Line((*first.spans, *near))
     yield from others
     yield from prefix_lines(miss.get("shared"), miss.get("messages"))
@@ -24,6 +24,8 @@ def miss_lines(miss: JsonObject) -> Iterator[Line]:
     would = miss.get("would_match_with")
     if isinstance(would, list) and would:
         yield line(("advice", f"would match with: {safe_line('; '.join(map(str, would)))}"))
+    if isinstance(pending := miss.get("pending"), str):
+        yield line(("strong", f"to answer it: rewind review {pending[:_ID]}"))
 
 
 def prefix_lines(shared: JsonValue, messages: JsonValue) -> Iterator[Line]:

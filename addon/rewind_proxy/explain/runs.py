@@ -16,7 +16,7 @@ from rewind_proxy.matching.comparison import Comparison, compare
 from rewind_proxy.matching.difference import Difference
 from rewind_proxy.matching.miss import shared_messages
 from rewind_proxy.matching.reading import Reading, RequestReader
-from rewind_proxy.store import Store
+from rewind_proxy.store import Log, Store
 from rewind_proxy.store.records import RunRecord, StepRecord
 
 _SHOWN = 5
@@ -79,7 +79,7 @@ class Parting:
         if None in self.at:
             return
         if self.comparison is None:
-            yield line(("faint", "One of the two requests is in no recording: there is nothing to compare."))
+            yield line(("faint", "One of the two requests is not kept: there is nothing to compare."))
         else:
             yield from deeper(prefix_lines(*self.shared))
             yield from deeper(_comparison_lines(self.comparison))
@@ -112,6 +112,7 @@ def part(
     a: tuple[RunRecord, Sequence[StepRecord]],
     b: tuple[RunRecord, Sequence[StepRecord]],
     store: Store,
+    log: Log,
     reader: RequestReader,
     weakest: Weakest,
 ) -> Parting:
@@ -126,7 +127,8 @@ def part(
         if ours is None or theirs is None:
             return Parting(a[0], b[0], together, calls, (ours, theirs))
         if _key(ours, weakest) != _key(theirs, weakest):
-            found = _compared(ours, theirs, store, reader, weakest)
+            readings = _read(ours, store, log, reader), _read(theirs, store, log, reader)
+            found = _compared((ours, readings[0]), (theirs, readings[1]), reader, weakest)
             return Parting(a[0], b[0], together, calls, (ours, theirs), *found)
         together += 1
     return Parting(a[0], b[0], together, calls)
@@ -137,33 +139,37 @@ def _key(step: StepRecord, weakest: Weakest) -> str:
 
 
 def _compared(
-    a: StepRecord, b: StepRecord, store: Store, reader: RequestReader, weakest: Weakest
+    a: tuple[StepRecord, Reading | None],
+    b: tuple[StepRecord, Reading | None],
+    reader: RequestReader,
+    weakest: Weakest,
 ) -> tuple[Comparison | None, tuple[int, int]]:
-    ours, theirs = _read(a, store, reader), _read(b, store, reader)
-    if ours is not None and theirs is not None:
-        pairs = zip(ours.links, theirs.links, strict=False)
+    (ours, left), (theirs, right) = a, b
+    if left is not None and right is not None:
+        pairs = zip(left.links, right.links, strict=False)
         links = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        return compare(ours, theirs, reader, weakest), shared_messages(links, theirs)
-    # A refused request is in no recording. Its report tells, where it was compared with the other call's.
-    for refused, other in ((b, a), (a, b)):
+        return compare(left, right, reader, weakest), shared_messages(links, right)
+    # A request that is not kept any more: its report tells, where it was compared with the other call's.
+    for refused, other in ((theirs, ours), (ours, theirs)):
         miss = refused.miss
         if miss and miss.get("difference") and miss.get("nearest") == other.cassette:
             found = miss["difference"]
-            sides = (found["a"], found["b"]) if refused is b else (found["b"], found["a"])
+            sides = (found["a"], found["b"]) if refused is theirs else (found["b"], found["a"])
             difference = Difference(found["path"], *sides)
             return Comparison(None, (difference,)), (miss.get("shared", 0), miss.get("messages", 0))
     return None, (0, 0)
 
 
-def _read(step: StepRecord, store: Store, reader: RequestReader) -> Reading | None:
-    """The request of a step as its recording has it."""
-    if step.cassette is None:
-        return None
+def _read(step: StepRecord, store: Store, log: Log, reader: RequestReader) -> Reading | None:
+    """The request of a step, as its recording has it, or as it is pending."""
     try:
-        cassette = store.cassette(step.cassette)
-        return reader.read_stored(cassette, store.request_body(cassette))
+        if step.cassette is not None:
+            cassette = store.cassette(step.cassette)
+            return reader.read_stored(cassette, store.request_body(cassette))
+        pending = log.pending.find(step.normalised)
+        return reader.read_kept(pending.request, pending.exact, log.pending.body(pending))
     except StoreError:
-        return None  # pruned since
+        return None  # deleted or answered since, or never read
 
 
 def _named(run: RunRecord) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from rewind_proxy.canonical.model import JsonObject
@@ -29,9 +29,11 @@ class Miss:
     """How many messages at its start are those of the nearest recording: the longest common prefix."""
     messages: int = 0
     """Of how many."""
+    pending: str | None = field(default=None, compare=False)
+    """The id of the pending request that it becomes."""
 
     def to_json(self) -> JsonObject:
-        """`{"reason", "nearest", "difference", "would_match_with", "shared", "messages"}`."""
+        """`{"reason", "nearest", "difference", "would_match_with", "shared", "messages", "pending"}`."""
         return {
             "reason": self.reason,
             "nearest": self.nearest,
@@ -39,6 +41,7 @@ class Miss:
             "would_match_with": list(self.would_match_with),
             "shared": self.shared,
             "messages": self.messages,
+            "pending": self.pending,
         }
 
     def text(self) -> str:
@@ -54,6 +57,8 @@ class Miss:
             )
         if self.would_match_with:
             lines.append(f"Would match with: {'; '.join(self.would_match_with)}.")
+        if self.pending:
+            lines.append(f"To answer it: rewind review {self.pending[:12]}")
         return "\n".join(lines)
 
 

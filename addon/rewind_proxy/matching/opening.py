@@ -14,9 +14,9 @@ from rewind_proxy.canonical.fingerprint import settings_digest
 from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.reading import RequestReader
-from rewind_proxy.matching.rewriting import answer_rewriter, run_rewriter, step_rewriter
+from rewind_proxy.matching.rewriting import answer_rewriter, pending_rewriter, run_rewriter, step_rewriter
 from rewind_proxy.settings import Settings
-from rewind_proxy.store import IndexReport, Log, Redaction, RewriteReport, Store
+from rewind_proxy.store import IndexReport, Log, Redaction, RewriteReport, Store, log_path
 from rewind_proxy.wire import HostTable
 
 logger = logging.getLogger(__name__)
@@ -58,12 +58,14 @@ def open_ready(settings: Settings, hosts: HostTable, watch: Watch) -> Opened:
 
     The rules in force are the store's and the settings' together, the store's first (DESIGN §6). A longer
     list redacts everything stored again. A store that cannot be written is opened for reading in replay mode,
-    and indexed in memory; its log goes to a temporary folder.
+    and indexed in memory; its log goes to a temporary folder where it cannot be beside it.
     """
     wanted = rule_list(settings.redact_defaults, settings.redact_patterns, settings.redact_off)
     digest = settings_digest(settings.match_settings)
     readonly = settings.mode == "replay" and not _can_write(settings.store)
-    log_beside = Path(tempfile.mkdtemp(prefix="rewind-log-")) / "store" if readonly else settings.store
+    log_beside = settings.store
+    if readonly and not _can_write(log_path(settings.store)):
+        log_beside = Path(tempfile.mkdtemp(prefix="rewind-log-")) / "store"
     with ExitStack() as opened:
         store = Store.open(settings.store, settings_digest=digest, redaction=wanted, readonly=readonly)
         opened.callback(store.close)
@@ -73,8 +75,10 @@ def open_ready(settings: Settings, hosts: HostTable, watch: Watch) -> Opened:
         rules = (*before, *(rule for rule in wanted if rule not in before))
         redactor = Redactor(rules)
         reader = RequestReader(hosts, redactor, settings.match_settings, settings.max_body)
-        if readonly:
-            logger.warning("rewind: %s cannot be written; this run's log is in %s", store.path, log_beside)
+        if log_beside != settings.store:
+            logger.warning(
+                "rewind: %s cannot be written; this run's log is in %s", store.path, log_path(log_beside)
+            )
         rewritten, dropped = 0, []
         if rules != before and store.count("model") + store.count("side"):
             if readonly:
@@ -87,7 +91,8 @@ def open_ready(settings: Settings, hosts: HostTable, watch: Watch) -> Opened:
             rewritten, dropped = report.rewritten, [*report.dropped]
         if not set(rules) <= set(log.redaction):
             steps = step_rewriter(redactor, reader, store)
-            dropped += log.rewrite(run_rewriter(redactor), steps, rules, watch("redacting the log"))
+            tell, refused = watch("redacting the log"), pending_rewriter(redactor, reader)
+            dropped += log.rewrite(run_rewriter(redactor), steps, rules, tell, refused=refused)
         for why in dropped:
             logger.warning("rewind: left out, since it could not be redacted: %s", why)
         index = index_store(store, reader, watch)
@@ -110,6 +115,7 @@ def rewrite_store(store: Store, reader: RequestReader, watch: Watch, *, answers:
 
 def index_store(store: Store, reader: RequestReader, watch: Watch) -> IndexReport:
     """Index what is not indexed for the settings in force, and say what cannot be."""
+    store.aliases.index(lambda alias, body: reader.read_kept(alias.request, alias.exact, body).fingerprint)
     if not store.needs_index():
         return store.index_report()
     index = store.index(reader.keys_of, watch("indexing for these settings"))

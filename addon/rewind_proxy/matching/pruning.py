@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from rewind_proxy.canonical.model import Tier
 from rewind_proxy.errors import StoreError
-from rewind_proxy.store import CassetteRecord, Log
+from rewind_proxy.store import AliasRecord, CassetteRecord, Log
 
 _REPLAYED: frozenset[Tier] = frozenset({"exact", "normalised", "alias"})
 
@@ -33,12 +33,20 @@ class Uses:
         return sorted(self.runs, reverse=True)[:count]
 
 
-def uses(records: Iterable[CassetteRecord], log: Log) -> Uses:
-    """What recordings and log tell. Raises `CorruptRecordError`."""
+def uses(records: Iterable[CassetteRecord], aliases: Iterable[AliasRecord], log: Log) -> Uses:
+    """What recordings, aliases and log tell. Raises `CorruptRecordError`.
+
+    What a person approved or answered by hand is meant to be replayed, and counts as that.
+    """
     found = Uses()
     for record in records:
         found.runs[record.run].add(record.id)
         found.last[record.id] = max(record.recorded_at, found.last.get(record.id, 0))
+        if record.answer.by_hand:
+            found.replayed.add(record.id)
+    for alias in aliases:
+        found.last[alias.cassette] = max(alias.approved_at, found.last.get(alias.cassette, 0))
+        found.replayed.add(alias.cassette)
     for run in log.runs():
         found.logged.add(run.id)
         for step in log.steps(run.id):

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import parse_qsl
 
 from rewind_proxy.canonical.documents import Documents
@@ -35,6 +36,7 @@ from rewind_proxy.canonical.redact import Redaction, Redactor, auth_values, stri
 from rewind_proxy.canonical.text import whole_characters
 from rewind_proxy.errors import OpaqueBodyError
 from rewind_proxy.matching.rebase_slots import slots_digest
+from rewind_proxy.matching.similarity import signature
 from rewind_proxy.matching.sketching import sketched
 from rewind_proxy.presets import preset_for, presets
 from rewind_proxy.store import EMPTY, Sketched
@@ -104,7 +106,9 @@ class Reading:
     @property
     def sketched(self) -> Sketched:
         """What the links stand for."""
-        return sketched(self.normalised, self._whole) if self.normalised else EMPTY
+        if self.normalised is None:
+            return EMPTY
+        return sketched(self.normalised, self._whole, partial(signature, self.normalised, self._whole))
 
     @property
     def volatile(self) -> Volatile:
@@ -205,13 +209,16 @@ class RequestReader:
         return replace(reading, record=record, redactions=tuple(found))
 
     def read_stored(self, cassette: CassetteRecord, body: JsonValue) -> Reading:
-        """The same of a stored request, from its redacted body."""
-        record = cassette.request
+        """The same of the request of a recording, from its redacted body."""
+        return self.read_kept(cassette.request, cassette.exact, body)
+
+    def read_kept(self, record: RequestRecord, exact: str, body: JsonValue) -> Reading:
+        """The same of any request that is stored, from its redacted body."""
         target = Target(record.method, record.host, record.path, record.query)
         endpoint = Endpoint(record.cls, record.wire, record.operation)
         if record.opaque or record.cls != "model":
-            return Reading(target, endpoint, record, None, cassette.exact, None, None)
-        return self._understand(target, endpoint, record, self._shared(body), cassette.exact)
+            return Reading(target, endpoint, record, None, exact, None, None)
+        return self._understand(target, endpoint, record, self._shared(body), exact)
 
     def _shared(self, body: JsonValue) -> JsonValue:
         """An equal body that shares its pieces, and what is known of them, with live requests."""

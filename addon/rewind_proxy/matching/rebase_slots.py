@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -92,6 +93,15 @@ def replacements(recorded: Sequence[Slot], live: Sequence[Slot]) -> Replacements
             for old, new in pairs["id"].items()
             if old != new and is_followed(old) and is_followed(new)
         },
+    )
+
+
+def in_common(slots: Sequence[Slot], others: Sequence[Slot]) -> tuple[Slot, ...]:
+    """The slots that stand under the same placeholder at the same places in another request, one for one."""
+    known = Counter((slot.placeholder, slot.at) for slot in others)
+    here = Counter((slot.placeholder, slot.at) for slot in slots)
+    return tuple(
+        slot for slot in slots if here[slot.placeholder, slot.at] == known[slot.placeholder, slot.at]
     )
 
 

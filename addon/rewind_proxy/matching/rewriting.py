@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.canonical.redact import MARK, Redactor
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.answer_redaction import answer_form, moved_chunks, redact_answer
 from rewind_proxy.matching.reading import RequestReader
-from rewind_proxy.store import Answer, Store
-from rewind_proxy.store.records import CassetteRecord, RunRecord, StepRecord
+from rewind_proxy.store import Answer, Redaction, Store
+from rewind_proxy.store.records import CassetteRecord, PendingRecord, RunRecord, StepRecord
 
 _PREVIEWS = 4096
 
@@ -66,6 +67,27 @@ def step_rewriter(
                 "miss": redactor.value(miss),
             }
         )
+
+    return rewrite
+
+
+def pending_rewriter(
+    redactor: Redactor, reader: RequestReader
+) -> Callable[[PendingRecord, JsonValue], tuple[PendingRecord, JsonValue]]:
+    """A function that redacts a pending request again, and derives from that what depends on it."""
+    redaction = Redaction(redactor.value, redactor.text)
+
+    def rewrite(pending: PendingRecord, body: JsonValue) -> tuple[PendingRecord, JsonValue]:
+        redacted = None if body is None else redactor.value(body)
+        reading = reader.read_kept(redaction.of_request(pending.request), pending.exact, redacted)
+        known = {
+            "request": reading.record,
+            "normalised": reading.fingerprint,
+            "preview": reading.preview,
+            "session": redactor.text(pending.session),
+            "reason": redactor.text(pending.reason),
+        }
+        return pending.model_copy(update=known), redacted
 
     return rewrite
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import cast
 
-from rewind_proxy.canonical.model import JsonObject
+from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redaction, Redactor
 from rewind_proxy.errors import CorruptRecordError
 from rewind_proxy.matching.answer_redaction import answer_credentials, answer_form
-from rewind_proxy.store import CassetteRecord, Log, RunRecord, StepRecord, Store
+from rewind_proxy.store import CassetteRecord, Log, RequestRecord, RunRecord, StepRecord, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Credential:
     cassette: str | None = None
     run: str | None = None
     step: int | None = None
+    alias: str | None = None
+    pending: str | None = None
 
     def to_json(self) -> JsonObject:
         """Its members, without those that say nothing."""
@@ -31,7 +33,26 @@ class Credential:
 
 def request_credentials(store: Store, record: CassetteRecord, redactor: Redactor) -> Iterator[Credential]:
     """The credentials in a stored request: body, address and user agent. Damaged ones hold none."""
-    request = record.request
+    try:
+        body = store.request_body(record)
+    except CorruptRecordError:
+        body = None
+    for each in _in_request(record.request, body, redactor):
+        yield Credential(each.rule, each.path, cassette=record.id, run=record.run)
+
+
+def alias_credentials(store: Store, redactor: Redactor) -> Iterator[Credential]:
+    """The credentials in the requests of aliases. Damaged ones hold none."""
+    for alias in store.aliases.all():
+        try:
+            body = store.aliases.body(alias)
+        except CorruptRecordError:
+            body = None
+        for each in _in_request(alias.request, body, redactor):
+            yield Credential(each.rule, each.path, alias=alias.id)
+
+
+def _in_request(request: RequestRecord, body: JsonValue, redactor: Redactor) -> list[Redaction]:
     found: list[Redaction] = []
     outside: JsonObject = {
         "path": request.path,
@@ -41,14 +62,9 @@ def request_credentials(store: Store, record: CassetteRecord, redactor: Redactor
         "params": cast("JsonObject", request.params),
     }
     redactor.value(outside, found)
-    try:
-        body = store.request_body(record)
-    except CorruptRecordError:
-        body = None
     if body is not None:
         redactor.value(body, found, "$.body")
-    for each in found:
-        yield Credential(each.rule, each.path, cassette=record.id, run=record.run)
+    return found
 
 
 def stored_answer_credentials(
@@ -72,6 +88,16 @@ def log_credentials(log: Log, redactor: Redactor) -> Iterator[Credential]:
         run, step = (record.id, None) if isinstance(record, RunRecord) else (record.run, record.number)
         for each in found:
             yield Credential(each.rule, each.path, run=run, step=step)
+    for pending in log.pending.all():
+        try:
+            body = log.pending.body(pending)
+        except CorruptRecordError:
+            body = None
+        found = _in_request(pending.request, body, redactor)
+        texts: JsonObject = {name: getattr(pending, name) for name in ("session", "preview", "reason")}
+        redactor.value(texts, found)
+        for each in found:
+            yield Credential(each.rule, each.path, pending=pending.id)
 
 
 def _texts(record: RunRecord | StepRecord) -> JsonObject:

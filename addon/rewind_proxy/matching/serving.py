@@ -13,8 +13,9 @@ from rewind_proxy.canonical.scrub import Slot
 from rewind_proxy.matching.answer_redaction import moved_chunks
 from rewind_proxy.matching.choice import same_form
 from rewind_proxy.matching.reading import Reading, RequestReader
-from rewind_proxy.matching.reasons import Aspects, aspects, reasons, reasons_by_record
+from rewind_proxy.matching.reasons import Aspects, Reasons, aspects, reasons, reasons_by_record
 from rewind_proxy.matching.rebase import Rebased, rebase, replacements
+from rewind_proxy.matching.rebase_slots import in_common
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import Answer, Store
 from rewind_proxy.store.records import CassetteRecord
@@ -56,8 +57,8 @@ class Serving:
         answer = self._store.answer(cassette)
         headers = cassette.answer.headers
         notes = self.notes(tier, cassette, reading)
-        if tier == "normalised" and self._settings.rebase:
-            rebased = self._rebased(cassette, answer, reading)
+        if tier != "exact" and self._settings.rebase:
+            rebased = self._rebased(tier, cassette, answer, reading)
             if rebased.count:
                 notes.append(f"re-based {rebased.count}")
             answer = replace(answer, body=rebased.body, chunks=moved_chunks(answer.chunks, rebased))
@@ -79,12 +80,15 @@ class Serving:
             )
         return Served(answer, headers, tuple(notes))
 
-    def _rebased(self, cassette: CassetteRecord, answer: Answer, reading: Reading) -> Rebased:
+    def _rebased(self, tier: Tier, cassette: CassetteRecord, answer: Answer, reading: Reading) -> Rebased:
         same = cassette.request.slots_digest == reading.record.slots_digest
         recorded = None if same or reading.normalised is None else self._recorded(cassette)
         if recorded is None or reading.normalised is None:
             return Rebased(answer.body, 0)
-        values = replacements(recorded.slots, reading.normalised.slots)
+        slots, live = recorded.slots, reading.normalised.slots
+        if tier == "alias":  # the requests differ: only what stands at the same place is the same thing
+            slots, live = in_common(slots, live), in_common(live, slots)
+        values = replacements(slots, live)
         return rebase(answer.body, cassette.request.wire, cassette.request.form, values)
 
     def notes(self, tier: Tier, cassette: CassetteRecord, reading: Reading) -> list[str]:
@@ -97,6 +101,8 @@ class Serving:
             recorded = self._recorded(cassette)
             if recorded is not None:
                 why = reasons(recorded.aspects, cassette.request, aspects(reading, tail_n), reading)
+        if why is not None and tier == "alias":
+            why = Reasons(values=why.values)  # that they differ elsewhere is what was approved
         notes = [*why.notes()] if why else []
         if reading.normalised.rules:
             notes.append("scrubbed " + " ".join(reading.normalised.rules))

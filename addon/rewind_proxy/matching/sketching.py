@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rewind_proxy.canonical.fingerprint import Normalised
 from rewind_proxy.canonical.model import JsonValue
@@ -12,8 +12,11 @@ _ENOUGH = 20_000
 """Characters; a sketch looks at no more."""
 
 
-def sketched(normalised: Normalised, endpoint: str = "") -> Sketched:
-    """The sketches of a request; `endpoint` is what its second link stands for when that is no message."""
+def sketched(normalised: Normalised, endpoint: str, signature: Callable[[], bytes]) -> Sketched:
+    """The sketches of a request; `endpoint` is what its second link stands for when that is no message.
+
+    `signature` makes that of the whole request (`similarity`).
+    """
     kept = normalised.shown.kept()
     leading = len(kept.messages) + 1 - len(normalised.links)  # the system message that the first link holds
 
@@ -22,19 +25,23 @@ def sketched(normalised: Normalised, endpoint: str = "") -> Sketched:
             head: list[JsonValue] = [*kept.tools]
             if leading:
                 head += kept.messages[0].parts
-            return _text(head)
-        return endpoint or _text([*kept.messages[at - 1 + leading].parts])
+            return text_of(head)
+        return endpoint or text_of([*kept.messages[at - 1 + leading].parts])
 
-    return Sketched(link, lambda: _text(kept.params, names=True))
+    return Sketched(link, lambda: text_of(kept.params, names=True), signature)
 
 
-def _text(value: JsonValue, *, names: bool = False) -> str:
+def text_of(value: JsonValue, *, names: bool = False, enough: int = _ENOUGH) -> str:
+    """The words of a value: its strings and numbers, and with `names` those of its members.
+
+    No more is read when `enough` characters were.
+    """
     texts: list[str] = []
     length = 0
     for text in _texts(value, names=names):
         texts.append(text)
         length += len(text)
-        if length > _ENOUGH:
+        if length > enough:
             break
     return " ".join(texts)
 

@@ -231,7 +231,8 @@ class Rewind:
             logger.warning(
                 "rewind: refused %s %s%s: %s", noted.method, noted.host, noted.path, refuse.miss.text()
             )
-        self._done(flow, noted)
+        self.runtime.refused(refuse, noted)
+        self.finish(flow, noted)
 
     def _done(self, flow: http.HTTPFlow, step: StepRecord) -> None:
         """A call was answered by us: note its step."""

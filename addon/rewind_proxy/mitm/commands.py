@@ -5,6 +5,7 @@ What they say is a list of lines: mitmproxy's console shows one as a table, and 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar, cast, get_args
 
@@ -13,7 +14,7 @@ from mitmproxy.flow import Flow
 
 from rewind_proxy.canonical.model import Mode
 from rewind_proxy.errors import RewindError
-from rewind_proxy.explain.words import plural
+from rewind_proxy.explain.words import number, plural
 from rewind_proxy.mitm import labels
 from rewind_proxy.mitm.runtime import Runtime
 from rewind_proxy.mitm.views import Views
@@ -21,6 +22,7 @@ from rewind_proxy.store.records import StepRecord
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_SHORT = 12
 _NOT_OVER = "its step is not over, or not in this log"
 
 
@@ -84,10 +86,13 @@ class Commands:
         """Delete the recordings that answer these calls: asked again, each is a miss."""
         runtime, steps = self._steps(flows)
         try:
-            forgotten = runtime.forget(steps)
+            recordings, aliases = runtime.forget(steps)
         except RewindError as error:
             raise exceptions.CommandError(f"rewind: {error}") from error
-        return [f"{plural(forgotten, 'recording')} deleted"]
+        said = [f"{plural(recordings, 'recording')} deleted"]
+        if aliases:
+            said.append("1 alias removed" if aliases == 1 else f"{number(aliases)} aliases removed")
+        return said
 
     @_command("rewind.rerecord")
     def rerecord(self, flows: Sequence[Flow]) -> Sequence[str]:
@@ -105,6 +110,18 @@ class Commands:
             raise exceptions.CommandError("rewind: none of these is a call to a model that was read")
         marked = runtime.rerecord(calls)
         return [f"{plural(marked, 'call')} will be recorded anew when asked next"]
+
+    @_command("rewind.approve")
+    def approve(self, flow: Flow) -> Sequence[str]:
+        """Have the best candidate answer a refused call from now on: it is answered by an alias."""
+        runtime, [step] = self._steps([flow])
+        if step.tier != "miss" or step.cls != "model":
+            raise exceptions.CommandError("rewind: only a model call that was refused can be approved")
+        try:
+            alias = runtime.approve(step, time.time())
+        except RewindError as error:
+            raise exceptions.CommandError(f"rewind: {error}") from error
+        return [f"{alias.id[:_SHORT]} is answered by {alias.cassette[:_SHORT]} (tier alias)"]
 
     def _steps(self, flows: Sequence[Flow]) -> tuple[Runtime, list[StepRecord]]:
         """The steps of flows; those that are none of ours are left out, but for one at least."""

@@ -16,15 +16,16 @@ from threading import Lock
 
 from rewind_proxy.canonical.model import JsonObject, Mode
 from rewind_proxy.canonical.redact import Redactor, auth_values
-from rewind_proxy.engine import Decision, Engine, Fail, Forward, Header, Replay, Session, Step
+from rewind_proxy.engine import Decision, Engine, Fail, Forward, Header, Refuse, Replay, Session, Step
 from rewind_proxy.errors import RewindError, StoreError
 from rewind_proxy.matching.opening import open_ready
 from rewind_proxy.matching.reading import RawRequest, RequestReader
-from rewind_proxy.recording import Captured, NotRecorded, exchange, passed_step, recorded_step
+from rewind_proxy.matching.reviewing import Review, best
+from rewind_proxy.recording import Captured, NotRecorded, exchange, passed_step, recorded_step, refusal
 from rewind_proxy.report import Report
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import Recorder
-from rewind_proxy.store.records import CassetteRecord, RunRecord, StepRecord
+from rewind_proxy.store.records import AliasRecord, CassetteRecord, RunRecord, StepRecord
 from rewind_proxy.wire import Host, HostTable
 
 logger = logging.getLogger(__name__)
@@ -130,6 +131,13 @@ class Runtime:
         self._count(step)
         self._recorder.log_step(step)
 
+    def refused(self, refuse: Refuse, step: StepRecord) -> None:
+        """A call was refused: count and log its step, and keep a miss as a pending request."""
+        self.note(step)
+        kept = refusal(refuse, self.settings.review_threshold)
+        if kept is not None:
+            self._recorder.keep(kept)
+
     def keep(self, forward: Forward, captured: Captured, told: Told = _nobody) -> None:
         """An answer passed by as a whole: record it, off the loop.
 
@@ -170,10 +178,28 @@ class Runtime:
         self._count(step)
         told(step)
 
-    def forget(self, steps: Sequence[StepRecord]) -> int:
-        """Delete every recording that answers the requests of steps; how many. Raises `StoreError`."""
+    def forget(self, steps: Sequence[StepRecord]) -> tuple[int, int]:
+        """Delete all recordings that answer the requests of steps, and their aliases; how many of each.
+
+        What an alias led to stays: it is the recording of another request. Raises `StoreError`.
+        """
         ids = frozenset().union(*map(self._answering, steps))
-        return self.store.delete(sorted(ids | {step.cassette for step in steps if step.cassette}))
+        own = {step.cassette for step in steps if step.cassette and step.tier != "alias"}
+        aliases = sum(map(self._remove_alias, {step.normalised for step in steps if step.normalised}))
+        return self.store.delete(sorted(ids | own)), aliases
+
+    def _remove_alias(self, fingerprint: str) -> bool:
+        alias = self.store.aliases.lookup(fingerprint)
+        return alias is not None and self.store.aliases.remove(alias.id)
+
+    def approve(self, step: StepRecord, now: float) -> AliasRecord:
+        """Have the best candidate of a refused request answer it from now on. Raises `RewindError`."""
+        pending = self.log.pending.find(step.normalised)
+        chosen = self.store.cassette(best(self.store, self.log, pending))
+        review = Review(
+            self.store, self.log, self.engine.reader, redact_answers=self._redacts_answers is not None
+        )
+        return review.approve(pending, chosen, now)
 
     def rerecord(self, steps: Iterable[StepRecord]) -> int:
         """Have the requests of steps recorded anew when they are asked next; how many there are.
@@ -200,8 +226,9 @@ class Runtime:
         """A call that was to be recorded anew was: what answered it before goes."""
         before = self.engine.anew.pop(self._key(step), None)
         try:
-            if before:
+            if before is not None:
                 self.store.delete(sorted(before - {made.id}))
+                self._remove_alias(step.normalised)
         except Exception as error:  # the new recording is there, and the newest
             _warn(f"what a new recording replaces could not be deleted: {error}")
 

@@ -80,7 +80,7 @@ class Playing:
     async def refuse(self, refuse: Refuse, runtime: Runtime) -> None:
         """Refuse a turn. What could not be read is told by its host alone."""
         noted = refused_step(refuse, ("POST", self._host, "") if refuse.reading is None else ("", "", ""))
-        runtime.note(noted)
+        runtime.refused(refuse, noted)
         logger.warning("rewind: refused a turn on %s%s: %s", noted.host, noted.path, refuse.miss.text())
         await self._client.send(error_frame(refuse.status, refuse.body))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from rewind_proxy.errors import StoreError
-from rewind_proxy.store import index, recordings, structure
+from rewind_proxy.store import aliases, index, recordings, structure
 from rewind_proxy.store.exchange import Exchange
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.lookup import Lookup
@@ -124,16 +124,17 @@ class Store(Lookup):
     def delete(self, ids: Iterable[str]) -> int:
         """Delete every recording of some cassettes (whole ids), and what only they used; how many there were.
 
-        Raises `StoreError`, and then nothing is deleted.
+        Aliases that lead to them go too. Raises `StoreError`, and then nothing is deleted.
         """
-        deleted = 0
+        deleted, gone = 0, set(ids)
         with self._place.write() as txn:
-            for cassette_id in ids:
+            for cassette_id in gone:
                 if len(cassette_id) != _WHOLE_ID:
                     raise StoreError(f"{cassette_id!r} is not a whole cassette id: nothing is deleted")
                 for found in list(recordings.by_id(txn, cassette_id)):
                     recordings.remove(txn, self._reader.read(txn, *found))
                     deleted += 1
+            aliases.remove_of(txn, gone)
         return deleted
 
     def rewrite(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rewind_proxy.errors import CorruptRecordError
-from rewind_proxy.store import blobs, index, recordings
+from rewind_proxy.store import aliases, blobs, index, recordings, tokens
 from rewind_proxy.store.recordings import RecordReader
 from rewind_proxy.store.transaction import Txn
 
@@ -51,6 +51,17 @@ def check(txn: Txn, progress: Callable[[int, int], None] | None = None) -> Itera
                 yield Damage(f"cassette {record.id} is missing from the table {table}", record.id)
         if progress is not None:
             progress(done, total)
+    cassettes = {cassette_id.hex() for cassette_id in known.values()}
+    for alias_id in aliases.ids(txn):
+        try:
+            alias, _ = aliases.read(txn, alias_id)
+            references.update(aliases.references(txn, alias_id))
+        except CorruptRecordError as error:
+            yield Damage(str(error))
+        else:
+            if alias.cassette not in cassettes:
+                yield Damage(f"alias {alias_id} leads to no cassette that can be read")
+    yield from (Damage(problem) for problem in aliases.problems(txn))
     if len(known) < len(keys):
         return  # what leads to a recording that cannot be read cannot be told from what leads nowhere
     yield from (Damage(problem) for problem in blobs.problems(txn, references))
@@ -70,6 +81,7 @@ def _check_index(txn: Txn, settings: bytes, known: dict[bytes, bytes]) -> Iterat
             yield Damage(f"an index leads to number {int.from_bytes(seq, 'big')}, which is another or none")
         if not index.is_indexed(txn, settings, seq):
             yield Damage(f"an index holds number {int.from_bytes(seq, 'big')} by half")
+    yield from (Damage(problem) for problem in tokens.problems(txn, settings, set(found)))
     quarantined = index.quarantined(txn, settings)
     if (len(found), len(quarantined)) != index.covered(txn, settings):
         yield Damage("an index is counted wrongly")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.store.recordings import Chunks
-from rewind_proxy.store.records import AnswerRecord, CassetteRecord, RequestRecord
+from rewind_proxy.store.records import AnswerRecord, CassetteRecord, PendingRecord, RequestRecord
 from rewind_proxy.store.sketch import EMPTY, Sketched
 
 
@@ -33,6 +33,18 @@ class Exchange:
     """What the links stand for, for finding it by what is alike."""
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A refused miss, redacted, ready to be kept as a pending request."""
+
+    pending: PendingRecord
+    body: JsonValue
+    """The redacted wire body; None of an opaque request."""
+    sketched: Sketched
+    threshold: float
+    """Of its candidates (`rewind_review_threshold`)."""
+
+
 class Nearest(NamedTuple):
     """The recording that is most like a request."""
 
@@ -41,6 +53,14 @@ class Nearest(NamedTuple):
     """How many links of their chains are the same."""
     likeness: float
     """From 0 to 1, of the messages; of the parameters where neither has any."""
+
+
+class Similar(NamedTuple):
+    """A recording whose tokens are much like those of a request."""
+
+    record: CassetteRecord
+    score: float
+    """From 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,14 @@ from heapq import nlargest
 from itertools import islice
 from typing import NamedTuple
 
+from rewind_proxy.store import tokens
 from rewind_proxy.store.blobs import add_count, read_count
 from rewind_proxy.store.environment import META
 from rewind_proxy.store.sketch import EMPTY, SKETCH, Likeness, Sketched
 from rewind_proxy.store.transaction import Txn
 
-TABLES = ("normalised", "prefixes")
-_NORMALISED, _PREFIXES = TABLES
+TABLES = ("normalised", "prefixes", tokens.TABLE)
+_NORMALISED, _PREFIXES, _ = TABLES
 
 _INDEXED = b"indexed:"
 _QUARANTINED = b"quarantined:"
@@ -105,6 +106,7 @@ def add(
     txn.put(_NORMALISED, settings + fingerprint + seq, cassette_id)
     txn.put(_NORMALISED, settings + seq, fingerprint + (chain[-1] if chain else b""))
     add_count(txn, _INDEXED + settings, 1)
+    tokens.add(txn, settings, seq, sketched.signature())
     before = [b"", _ROOT, *chain]
     if chain:
         txn.put(_PREFIXES, settings + chain[-1] + _TAIL + seq, sketched.params() + before[-2])
@@ -146,6 +148,7 @@ def remove(txn: Txn, settings: bytes, seq: bytes) -> None:
         add_count(txn, _QUARANTINED + settings, -1)
         return
     add_count(txn, _INDEXED + settings, -1)
+    tokens.remove(txn, settings, seq)
     txn.delete(_NORMALISED, settings + value[:_DIGEST] + seq)
     link = value[_DIGEST:]
     entry = settings + link + _TAIL + seq
@@ -162,6 +165,11 @@ def lookup(txn: Txn, settings: bytes, fingerprint: str) -> Iterator[tuple[bytes,
     """(seq, cassette id) of the recordings of a normalised fingerprint, in recorded order."""
     for key, cassette_id in txn.scan(_NORMALISED, settings + fingerprint_key(fingerprint)):
         yield key[-_SEQ:], cassette_id
+
+
+def fingerprint_of(txn: Txn, settings: bytes, seq: bytes) -> bytes:
+    """The normalised fingerprint of a recording; empty where it has none under these settings."""
+    return (txn.get(_NORMALISED, settings + seq) or b"")[:_DIGEST]
 
 
 class Near(NamedTuple):

@@ -9,15 +9,17 @@ from typing import Self, TypeVar
 
 from pydantic import ValidationError
 
+from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.errors import CorruptRecordError, StoreError
+from rewind_proxy.store import pending
 from rewind_proxy.store.checking import Damage
 from rewind_proxy.store.generations import Generations
-from rewind_proxy.store.records import Record, RunRecord, StepRecord
+from rewind_proxy.store.records import PendingRecord, Record, RunRecord, StepRecord
 from rewind_proxy.store.rewrite_log import Transform, rewrite_log
 from rewind_proxy.store.transaction import Txn
 
-TABLES = ("runs", "steps", "pending", "candidates")
-_RUNS, _STEPS = TABLES[:2]
+TABLES = ("runs", "steps", *pending.TABLES)
+_RUNS, _STEPS, _PENDING, _CANDIDATES = TABLES
 
 _RUN_END = b"\x00"
 _NUMBER = 4
@@ -25,6 +27,8 @@ _BATCH = 256
 _LAST = "last"
 
 R = TypeVar("R", bound=Record)
+PendingTransform = Callable[[PendingRecord, JsonValue], tuple[PendingRecord, JsonValue]]
+"""A pending request and its body, redacted."""
 
 
 def log_path(store: Path) -> Path:
@@ -37,6 +41,7 @@ class Log:
 
     def __init__(self, place: Generations) -> None:
         self._place = place
+        self.pending = pending.PendingRequests(place)
 
     @classmethod
     def open(
@@ -151,7 +156,8 @@ class Log:
 
     def check(self) -> list[Damage]:
         """What does not parse."""
-        return [record for record in self._all() if isinstance(record, Damage)]
+        damaged = [record for record in self._all() if isinstance(record, Damage)]
+        return [*damaged, *self.pending.check()]
 
     def _all(self) -> Iterator[RunRecord | StepRecord | Damage]:
         kinds: tuple[tuple[str, type[RunRecord | StepRecord], Callable[[bytes], str]], ...] = (
@@ -196,17 +202,22 @@ class Log:
         step: Callable[[StepRecord], StepRecord],
         redaction: Iterable[str],
         progress: Callable[[int, int], None] | None = None,
+        *,
+        refused: PendingTransform | None = None,
     ) -> tuple[str, ...]:
         """Write everything re-redacted into a new generation and switch to it; delete the old one.
 
-        What does not parse cannot be redacted and is left out: that is what is returned, in words. Pending
-        requests and candidates are not copied. Other processes may go on meanwhile. Killed, the next call for
+        What does not parse cannot be redacted and is left out: that is what is returned, in words. So are
+        pending requests without `refused`. Other processes may go on meanwhile. Killed, the next call for
         the same rules goes on where it stopped. Raises `StoreError`; then the old generation is in use.
         """
         tables: dict[str, Transform] = {
             _RUNS: lambda key, value: run(_parse(RunRecord, value, f"run {key.decode()}")).to_json(),
             _STEPS: lambda key, value: step(_parse(StepRecord, value, _step_name(key))).to_json(),
         }
+        if refused is not None:
+            tables[_PENDING] = lambda key, value: pending.encode(*refused(*pending.decode(key.hex(), value)))
+            tables[_CANDIDATES] = lambda key, value: pending.decode_candidate(key, value).to_json()
         return rewrite_log(self._place, tables, redaction, progress)
 
     def compact(self) -> tuple[int, int]:

@@ -7,10 +7,11 @@ from itertools import islice
 
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.errors import CorruptRecordError, StoreError
-from rewind_proxy.store import index, recordings
+from rewind_proxy.store import index, recordings, tokens
+from rewind_proxy.store.aliases import Aliases
 from rewind_proxy.store.blobs import BLOB_COUNT, BYTE_COUNT, read_count
 from rewind_proxy.store.checking import Damage, check
-from rewind_proxy.store.exchange import Nearest, StoreStats
+from rewind_proxy.store.exchange import Nearest, Similar, StoreStats
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.recordings import Answer, RecordReader
 from rewind_proxy.store.records import FORMAT_VERSION, CassetteRecord
@@ -30,6 +31,7 @@ class Lookup:
         self._settings = index.settings_key(settings_digest)
         self._memory: MemoryTxn | None = None
         self._reader = RecordReader()
+        self.aliases = Aliases(place, self._settings)
 
     def lookup_exact(self, fingerprint: str) -> tuple[CassetteRecord, ...]:
         """The recordings of an exact fingerprint, in recorded order. Raises `CorruptRecordError`."""
@@ -45,6 +47,11 @@ class Lookup:
             found = index.lookup(self._memory or txn, self._settings, fingerprint)
             return tuple(self._reader.read(txn, seq, cassette_id) for seq, cassette_id in found)
 
+    def recordings_of(self, cassette_id: str) -> tuple[CassetteRecord, ...]:
+        """The recordings of a cassette (its whole id), in recorded order. Raises `CorruptRecordError`."""
+        with self._place.read() as txn:
+            return tuple(self._reader.read(txn, *found) for found in recordings.by_id(txn, cassette_id))
+
     def nearest(self, links: Sequence[str], sketched: Sketched = EMPTY) -> Nearest | None:
         """The recording that is most like a request (`index.nearest`); None when nothing has a chain.
 
@@ -53,6 +60,26 @@ class Lookup:
         with self._place.read() as txn:
             found = index.nearest(self._memory or txn, self._settings, links, sketched)
             return found and Nearest(self._reader.read(txn, found.seq), found.shared, found.likeness)
+
+    def similar(
+        self, sketched: Sketched, threshold: float, most: int, near: str | None = None
+    ) -> list[Similar]:
+        """The recordings whose tokens are much like those of a request, best first; one for a fingerprint.
+
+        `near` is a cassette that another search has found. Raises `CorruptRecordError`.
+        """
+        found: dict[bytes, Similar] = {}
+        with self._place.read() as txn:
+            source = self._memory or txn
+            known = [seq for seq, _ in recordings.by_id(txn, near)] if near else []
+            signature = sketched.signature()
+            for score, seq in tokens.alike(source, self._settings, signature, threshold, known):
+                fingerprint = index.fingerprint_of(source, self._settings, seq)
+                if fingerprint not in found:
+                    found[fingerprint] = Similar(self._reader.read(txn, seq), score)
+                if len(found) == most:
+                    break
+        return list(found.values())
 
     def cassette(self, id_or_prefix: str) -> CassetteRecord:
         """The cassette with an id, or the start of one (4 hex digits or more); the first of equal recordings.

@@ -14,9 +14,9 @@ from typing import Self
 
 from rewind_proxy.errors import RewindError, StoreError
 from rewind_proxy.store.cassettes import Store
-from rewind_proxy.store.exchange import Exchange
+from rewind_proxy.store.exchange import Exchange, Refusal
 from rewind_proxy.store.log import Log
-from rewind_proxy.store.records import CassetteRecord, StepRecord
+from rewind_proxy.store.records import CandidateRecord, CassetteRecord, StepRecord
 
 _logger = logging.getLogger(__name__)
 
@@ -25,6 +25,7 @@ MAX_QUEUED_BYTES = 256 * 1024 * 1024
 FLUSH_SECONDS = 0.25
 _STEPS_AT_ONCE = 256
 _KEPT_FAILURES = 100
+_MOST_CANDIDATES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Recorder:
         self._bytes = 0
         self._closed = False
         self._lock = threading.Lock()
-        self._queue: Queue[_Recording | StepRecord | None] = Queue(max_queued)
+        self._queue: Queue[_Recording | Refusal | StepRecord | None] = Queue(max_queued)
         self._thread = threading.Thread(target=self._work, name="rewind-recorder", daemon=True)
         self._thread.start()
 
@@ -92,6 +93,11 @@ class Recorder:
         if not self._enqueue(step):
             self._fail(StoreError("steps come faster than the disk takes them: one is not in the log"))
 
+    def keep(self, refusal: Refusal) -> None:
+        """Keep a refused miss as a pending request, with its candidates."""
+        if not self._enqueue(refusal):
+            self._fail(StoreError("refusals come faster than the disk takes them: one is not pending"))
+
     def close(self) -> None:
         """Write everything that was given and end the thread. Twice is once."""
         with self._lock:
@@ -106,7 +112,7 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _enqueue(self, item: _Recording | StepRecord) -> bool:
+    def _enqueue(self, item: _Recording | Refusal | StepRecord) -> bool:
         if self._closed:
             return False
         with suppress(Full):
@@ -126,12 +132,27 @@ class Recorder:
             if item is None:
                 self._flush(steps)
                 return
-            step = self._put(item) if isinstance(item, _Recording) else item
+            step = self._done_with(item)
             if step is not None:
                 due = due if steps else time.monotonic() + FLUSH_SECONDS
                 steps.append(step)
             if len(steps) >= _STEPS_AT_ONCE or (steps and time.monotonic() >= due):
                 self._flush(steps)
+
+    def _done_with(self, item: _Recording | Refusal | StepRecord) -> StepRecord | None:
+        """Do what is to be done at once; the step that is left to be logged."""
+        if isinstance(item, _Recording):
+            return self._put(item)
+        if isinstance(item, StepRecord):
+            return item
+        try:
+            near = item.pending.nearest
+            found = self._store.similar(item.sketched, item.threshold, _MOST_CANDIDATES, near)
+            candidates = [CandidateRecord(cassette=each.record.id, score=each.score) for each in found]
+            self._log.pending.put(item.pending, item.body, candidates)
+        except Exception as error:  # it costs this pending request
+            self._fail(error)
+        return None
 
     def _put(self, recording: _Recording) -> StepRecord | None:
         wanted, step = recording.done.set_running_or_notify_cancel(), recording.step

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from rewind_proxy.canonical.jcs import store_dumps, store_loads
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.errors import CorruptRecordError
-from rewind_proxy.store import index, structure
+from rewind_proxy.store import aliases, index, structure
 from rewind_proxy.store.blobs import (
     add_count,
     blob_key,
@@ -37,7 +37,7 @@ from rewind_proxy.store.blobs import (
 from rewind_proxy.store.records import CassetteRecord
 from rewind_proxy.store.transaction import Txn
 
-TABLES = ("cassettes", "blobs", "exact", *index.TABLES, "tokens", "aliases")
+TABLES = ("cassettes", "blobs", "exact", *index.TABLES, aliases.TABLE)
 _CASSETTES, _EXACT = "cassettes", "exact"
 
 _RECORD, _STRUCTURE, _ID, _RUN = b"r", b"s", b"i", b"u"

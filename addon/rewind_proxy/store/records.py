@@ -82,6 +82,8 @@ class AnswerRecord(Record):
     cached_tokens: int = 0
     latency_ms: int = 0
     """From the request being sent to the last byte."""
+    by_hand: bool = False
+    """A person supplied it to a pending request; no model said it."""
 
 
 class CassetteRecord(Record):
@@ -159,3 +161,56 @@ class RunRecord(Record):
     """The user agent of its first model call."""
     tunnelled: tuple[str, ...] = ()
     """Hosts that passed through undecrypted."""
+
+
+class PendingRecord(Record):
+    """A refused miss, kept so that an answer can be supplied later. The body is kept apart."""
+
+    id: str
+    """The normalised fingerprint when it was refused first, hex: the name of it, for ever."""
+    normalised: str
+    """The normalised fingerprint now: another one once more is redacted."""
+    exact: str
+    request: RequestRecord
+    session: str = ""
+    run: str
+    """Where it was refused last, as `step` and `last_at`."""
+    step: int
+    first_at: float
+    last_at: float
+    count: int = 1
+    """How often it was refused."""
+    preview: str = ""
+    """As in `StepRecord`."""
+    reason: str = ""
+    nearest: str | None = None
+    """The recording that its miss report named."""
+    put_away: bool = False
+    """A person said no to all of its candidates; that holds until it is refused again."""
+
+
+class CandidateRecord(Record):
+    """A recording that is close to a pending request, waiting for a person's yes or no."""
+
+    cassette: str
+    score: float
+    """From 0 to 1."""
+    rejected: bool = False
+
+
+class AliasRecord(Record):
+    """An approved pairing: the request is answered by the cassette. The body is kept as those of recordings.
+
+    It holds the request itself, so that its fingerprint can be computed under any match settings and after
+    more was redacted.
+    """
+
+    id: str
+    """That of the pending request it was approved for."""
+    cassette: str
+    exact: str
+    request: RequestRecord
+    approved_at: float
+    score: float | None = None
+    step: str = ""
+    """Where it was refused: `RUN.NUMBER`."""

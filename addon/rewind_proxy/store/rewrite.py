@@ -10,7 +10,7 @@ from typing import cast
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.errors import CorruptRecordError
-from rewind_proxy.store import recordings, structure
+from rewind_proxy.store import aliases, recordings, structure
 from rewind_proxy.store.environment import Environment
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.origin import read_origin, write_origin
@@ -19,7 +19,6 @@ from rewind_proxy.store.records import CassetteRecord, RequestRecord
 from rewind_proxy.store.transaction import Txn
 
 _BATCH = 32
-_ALIASES = "aliases"
 _KIND, _KIND_WITH_ANSWERS = "redaction", "redaction with answers"
 
 
@@ -43,6 +42,18 @@ class Redaction:
     """What follows from a redacted body, given its record, redacted so far."""
     answer: Callable[[CassetteRecord, Answer], Answer] | None = None
     """A recorded answer; without it answers stay as they are."""
+
+    def of_request(self, request: RequestRecord) -> RequestRecord:
+        """A request's record, redacted. Parameters are a small body: some go by their name."""
+        return request.model_copy(
+            update={
+                "path": self.text(request.path),
+                "query": tuple((self.text(name), self.text(value)) for name, value in request.query),
+                "content_type": self.text(request.content_type),
+                "user_agent": self.text(request.user_agent),
+                "params": self.body(cast("JsonObject", request.params)),
+            }
+        )
 
 
 class _Copy:
@@ -72,9 +83,29 @@ class _Copy:
         for key in list(recordings.in_order(target)):
             if not recordings.exists(source, key):
                 recordings.remove(target, self._reader.read(target, key))
-        for name, value in source.scan(_ALIASES, b""):
-            target.put(_ALIASES, name, value)
+        self._copy_aliases(source, target)
         recordings.copy_seq(source, target)
+
+    def _copy_aliases(self, source: Txn, target: Txn) -> None:
+        """Copy the aliases, without their index; what leads to a recording that was left out is left out."""
+        for alias_id in aliases.ids(target):  # killed just before the switch, this is done again
+            aliases.remove(target, alias_id)
+        origin = read_origin(target)
+        assert origin is not None
+        dropped: list[str] = []
+        for alias_id in aliases.ids(source):
+            try:
+                alias, body = aliases.read(source, alias_id)
+            except CorruptRecordError as error:
+                dropped.append(str(error))
+                continue
+            if next(recordings.by_id(target, alias.cassette), None) is not None:
+                request = self._redaction.of_request(alias.request)
+                redacted = None if body is None else self._redaction.body(body)
+                aliases.write(target, alias.model_copy(update={"request": request}), redacted)
+        if dropped:
+            # Once each, as above.
+            write_origin(target, replace(origin, dropped=tuple(dict.fromkeys((*origin.dropped, *dropped)))))
 
     def _copy(self, source: Txn, target: Txn, limit: int | None) -> bool:
         """Copy what comes next, and note in the same transaction how far that is; whether there was any."""
@@ -108,20 +139,10 @@ class _Copy:
             recordings.write(target, record, Draft(plan, answer.body, answer.chunks))
 
     def _redacted(self, record: CassetteRecord, answer: Answer) -> CassetteRecord:
-        """A record whose request is redacted. Parameters are a small body: some go by their name."""
-        request, text = record.request, self._redaction.text
-        params = self._redaction.body(cast("JsonObject", request.params))
+        """A record whose request is redacted."""
         return record.model_copy(
             update={
-                "request": request.model_copy(
-                    update={
-                        "path": text(request.path),
-                        "query": tuple((text(name), text(value)) for name, value in request.query),
-                        "content_type": text(request.content_type),
-                        "user_agent": text(request.user_agent),
-                        "params": params,
-                    }
-                ),
+                "request": self._redaction.of_request(record.request),
                 "answer_sha256": hashlib.sha256(answer.body).hexdigest(),
                 "answer_length": len(answer.body),
             }

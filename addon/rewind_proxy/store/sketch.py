@@ -52,10 +52,19 @@ class Likeness:
 class Sketched:
     """The sketches of a request, each made when it is asked for: most of a session's are stored already."""
 
-    def __init__(self, link: Callable[[int], str], params: Callable[[], str]) -> None:
-        """`link` gives the text of what the link of that index stands for, `params` that of the rest."""
+    def __init__(
+        self,
+        link: Callable[[int], str],
+        params: Callable[[], str],
+        signature: Callable[[], bytes] = bytes,
+    ) -> None:
+        """`link` gives the text of what the link of that index stands for, `params` that of the rest.
+
+        `signature` is that of the request as a whole (`store.signature`), empty where it has none.
+        """
         self.link = cache(lambda at: sketch(link(at)))
         self.params = cache(lambda: sketch(params()))
+        self.signature = cache(signature)
 
 
 EMPTY = Sketched(lambda _: "", str)
