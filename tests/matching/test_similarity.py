@@ -167,6 +167,6 @@ def test_a_next_turn_costs_its_new_messages(desk: Desk, monkeypatch: pytest.Monk
 def test_time_is_linear(desk: Desk, piece: str) -> None:
     """A megabyte takes less than two seconds, whatever it is made of."""
     reading = desk.read(desk.request(session(piece * (2**20 // len(piece)))))
-    begun = time.perf_counter()
+    begun = time.process_time()
     reading.sketched.signature()
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
