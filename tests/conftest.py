@@ -13,8 +13,9 @@ from mitmproxy.certs import CertStore
 settings.register_profile("rewind", deadline=None)
 settings.load_profile("rewind")
 
-# The npm clients are installed by scripts/test-clients, which says where.
-collect_ignore = [] if "CLIENTS_FOLDER" in os.environ else ["clients_npm"]
+# The npm clients are installed by scripts/test-clients and a browser by scripts/test-web, which say where.
+_INSTALLED = {"clients_npm": "CLIENTS_FOLDER", "web": "CHROMIUM"}
+collect_ignore = [folder for folder, where in _INSTALLED.items() if where not in os.environ]
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pace": {"faults", "wire"},
     **{name: (SETTINGS - {name}) | {"faults", "presets", "canonical", "errors"} for name in SETTINGS},
     "matching": {"store", "wire", "presets", "canonical", "errors", "settings"},
+    "explain": {"matching", "store", "wire", "canonical", "errors"},
     "decisions": {"faults", "matching", "store", "canonical"},
     "faulted": {"decisions", "faults", "matching", "wire"},
     "engine": {

@@ -72,6 +72,8 @@ class Engine:
         self.settings = settings
         self.reader = reader
         self.store = store
+        self.anew: dict[str, frozenset[str]] = {}
+        """Fingerprints of requests that are to be recorded anew when asked next, and what that replaces."""
         self._faults = parse(settings.fault)
         self._serving = Serving(settings, reader, store)
 
@@ -117,7 +119,7 @@ class Engine:
     def _answered(self, reading: Reading, step: Step, mode: Mode) -> Decision:
         if mode == "passthrough":
             return self._forward(reading, step, record=False)
-        if mode == "record":
+        if mode == "record" or (mode == "auto" and self._key(reading) in self.anew):
             return self._forward(reading, step, record=True)
         found = self._find(reading, step)
         if isinstance(found, Replay):
@@ -127,6 +129,9 @@ class Engine:
         miss = found or explain_miss(reading, self.reader, self.store, self.settings.match)
         miss = replace(miss, pending=reading.fingerprint)
         return self._refuse(reading, step, "miss", REFUSED_STATUS, miss)
+
+    def _key(self, reading: Reading) -> str:
+        return reading.fingerprint if self.settings.match == "normalised" else reading.exact
 
     def _find(self, reading: Reading, step: Step) -> Replay | Miss | None:
         """The answer of the first tier that has a recording, why its recordings cannot answer, or None."""

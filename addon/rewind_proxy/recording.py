@@ -31,6 +31,10 @@ _KEPT_HEADERS = frozenset(
 _KEPT_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 
 
+_MOST_SLOTS = 32
+_LONGEST_SLOT = 200
+
+
 @dataclass(frozen=True, slots=True)
 class Captured:
     """An answer that passed by: `chunks` are (bytes as sent, milliseconds since the request was sent)."""
@@ -211,6 +215,21 @@ def replayed_step(replay: Replay, latency_ms: int) -> StepRecord:
         output_tokens=answer.output_tokens,
         cached_tokens=answer.cached_tokens,
         note=replay.note,
+        slots=_slots(replay),
+    )
+
+
+def _slots(replay: Replay) -> tuple[str, ...]:
+    """What the log keeps of the live request's slots, where the recording has others.
+
+    A value of a length that is no id, path or time counts, and is left out.
+    """
+    normalised, recorded = replay.reading.normalised, replay.cassette.request
+    same = recorded.slots_digest == replay.reading.record.slots_digest
+    if replay.tier == "exact" or normalised is None or same:
+        return ()
+    return tuple(
+        each.value if len(each.value) <= _LONGEST_SLOT else "" for each in normalised.taken[:_MOST_SLOTS]
     )
 
 

@@ -42,7 +42,7 @@ class Control:
         [(name, [value])] = parse_qs(split.query, keep_blank_values=True).items()
         try:
             getattr(self, split.path.strip("/"))(name, value)
-        except exceptions.OptionsError as error:
+        except (exceptions.OptionsError, exceptions.CommandError) as error:
             flow.response = http.Response.make(409, str(error))
             return
         flow.response = http.Response.make(200, "done")
@@ -68,6 +68,10 @@ class Control:
             raise FaultError(path)
 
         setattr(target, name, broken)
+
+    def command(self, name: str, value: str) -> None:
+        """Call a command as a script does, natively."""
+        ctx.master.commands.call(name, *value.split())
 
     def idle(self, _name: str, _value: str) -> None:
         """Refused while an answer is made or held back, or a socket but the clients' is open."""

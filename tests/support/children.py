@@ -19,7 +19,7 @@ from rewind_proxy.canonical.model import JsonValue
 
 PYTHON_PATH = str(Path(rewind_proxy.__file__).parent.parent)
 """Where the package under test is: a checkout or an environment."""
-_ENTRY_POINT = "from rewind_proxy.cli.app import main; main()"
+ENTRY_POINT = "from rewind_proxy.cli.app import main; main()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def run(argv: Sequence[str | Path], env: Mapping[str, str], cwd: Path, seconds: 
 
 def rewind(*argv: str | Path, env: Mapping[str, str], cwd: Path, seconds: float = 60.0) -> Finished:
     """Run the `rewind` command as its entry point does, installed or not."""
-    return run([sys.executable, "-c", _ENTRY_POINT, *argv], env, cwd, seconds)
+    return run([sys.executable, "-c", ENTRY_POINT, *argv], env, cwd, seconds)
 
 
 class Child:

@@ -19,8 +19,8 @@ from rewind_proxy.cli.look import SHORT_ID
 from rewind_proxy.cli.opening import Desk, StoreOption, open_desk, settings_for
 from rewind_proxy.cli.output import console, print_error, safe_line
 from rewind_proxy.cli.review_screen import pending_facts
-from rewind_proxy.cli.show import answer_form
 from rewind_proxy.errors import RewindError, StoreError
+from rewind_proxy.matching.answer_redaction import answer_form
 from rewind_proxy.matching.reviewing import Review, must_be_by_hand
 from rewind_proxy.matching.supplied import read_answer, written
 from rewind_proxy.store import CassetteRecord, PendingRecord
@@ -132,7 +132,8 @@ def _draft(desk: Desk, asked: PendingRecord | CassetteRecord) -> CanonicalAnswer
 def _recorded(desk: Desk, cassette: CassetteRecord) -> CanonicalAnswer | None:
     if cassette.request.operation != "generate":
         return None
-    return parsed(desk.store.answer(cassette).body, cassette.request.wire, answer_form(cassette))
+    form = answer_form(cassette.answer.content_type, cassette.request.form)
+    return parsed(desk.store.answer(cassette).body, cassette.request.wire, form)
 
 
 def _edit(file: Path) -> None:

@@ -16,6 +16,7 @@ from rewind_proxy.cli import (
     canon,
     demo,
     environment,
+    explain,
     look,
     maintain,
     porting,
@@ -29,7 +30,7 @@ from rewind_proxy.cli.output import print_error, tolerate_narrow_encodings
 from rewind_proxy.errors import RewindError
 
 # In the order in which `rewind --help` shows them.
-GROUPS = (run, demo, look, show, canon, test_match, review, maintain, porting, environment, script)
+GROUPS = (run, demo, look, show, explain, canon, test_match, review, maintain, porting, environment, script)
 
 
 def make_app() -> typer.Typer:

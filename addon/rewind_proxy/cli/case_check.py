@@ -20,8 +20,9 @@ from rewind_proxy import settings as sources
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.cli.canon import settings_reader
 from rewind_proxy.cli.case_table import CaseTableError, read_table
-from rewind_proxy.cli.output import console, plural, print_json, safe_line
+from rewind_proxy.cli.output import as_text, console, plural, print_json, safe_line
 from rewind_proxy.cli.request_file import read_request
+from rewind_proxy.explain.miss import difference_lines
 from rewind_proxy.matching.comparison import compare
 from rewind_proxy.matching.difference import Difference
 from rewind_proxy.matching.reading import Reading, RequestReader
@@ -56,9 +57,7 @@ class Outcome:
 
 def difference_text(difference: Difference) -> Text:
     """The first place where two requests differ, in three lines."""
-    text = Text().append(f"\n  at {safe_line(difference.path)}", style="cyan")
-    text.append(f"\n    - recorded  {safe_line(difference.a)}", style="red")
-    return text.append(f"\n    + live      {safe_line(difference.b)}", style="green")
+    return Text("\n").append_text(as_text(difference_lines(difference.to_json()), indent=2))
 
 
 def check_table(file: Path, settings: Settings, *, as_json: bool) -> int:

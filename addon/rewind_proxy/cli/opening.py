@@ -14,14 +14,16 @@ from rich.text import Text
 
 from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.cli.output import console, safe_line
+from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.reading import RequestReader
 from rewind_proxy.settings import Settings, load
-from rewind_proxy.store import Log, Store, is_store, log_path
+from rewind_proxy.store import Log, StepRecord, Store, is_store, log_path
 from rewind_proxy.wire import HostTable
 
 StoreOption: TypeAlias = Annotated[
     Path | None, typer.Option("--store", metavar="DIR", help="Folder of the recordings.", show_default=False)
 ]
+_DIGITS = 9
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -44,6 +46,14 @@ def open_store(settings: Settings, reader: RequestReader | None = None) -> Store
 def open_log(settings: Settings) -> Log:
     """The log of the store, for reading only. Raises `StoreError`."""
     return Log.open(settings.store, readonly=True)
+
+
+def step_named(name: str, log: Log) -> StepRecord:
+    """The step `RUN.NUMBER`, of which the run may be the start of an id, or `last`. Raises `StoreError`."""
+    run, _, step_number = name.rpartition(".")
+    if not run or not step_number.isdecimal() or len(step_number) > _DIGITS:
+        raise StoreError(f"{safe_line(name)} is neither a recording nor a step: a step is RUN.NUMBER")
+    return log.step(log.run(run).id, int(step_number))
 
 
 @dataclass(frozen=True, slots=True)

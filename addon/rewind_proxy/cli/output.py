@@ -1,7 +1,6 @@
-"""The one place where the command writes: consoles, JSON, and how sizes, times and stored text read.
+"""The one place where the command writes: consoles, JSON, tables. No console here reads rich markup.
 
-Whatever comes out of a store was written by someone else: `safe` makes its control characters visible before
-it reaches a terminal, and no console here reads rich markup.
+Whatever comes out of a store was written by someone else: it is made `safe` before it reaches a terminal.
 """
 
 from __future__ import annotations
@@ -11,18 +10,58 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 import typer
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from rewind_proxy.canonical.model import JsonValue, Tier
+from rewind_proxy.explain.lines import Line, Style
+from rewind_proxy.explain.words import (
+    UNSAFE,
+    duration,
+    exact_time,
+    number,
+    plural,
+    safe,
+    safe_line,
+    size,
+)
+
+__all__ = [
+    "STYLES",
+    "TIER_STYLES",
+    "Column",
+    "as_text",
+    "clock",
+    "console",
+    "duration",
+    "exact_time",
+    "facts",
+    "listing",
+    "number",
+    "plural",
+    "print_error",
+    "print_json",
+    "print_lines",
+    "rendered",
+    "safe",
+    "safe_line",
+    "size",
+    "table",
+    "tier_counts",
+    "tier_text",
+    "tokens",
+    "tolerate_narrow_encodings",
+    "when",
+]
 
 TIER_STYLES: Mapping[Tier, str] = {
     "exact": "green",
@@ -33,12 +72,24 @@ TIER_STYLES: Mapping[Tier, str] = {
     "passed": "dim",
     "failed": "bold red",
 }
+STYLES: Mapping[Style, str] = {
+    **dict(TIER_STYLES.items()),  # of fewer keys, which mypy wants copied
+    "plain": "",
+    "strong": "bold",
+    "faint": "dim",
+    "thought": "dim italic",
+    "media": "blue",
+    "place": "cyan",
+    "before": "red",
+    "after": "green",
+    "advice": "yellow",
+    "bad": "bold red",
+    "system": "bold magenta",
+    "user": "bold green",
+    "assistant": "bold cyan",
+    "tool": "bold yellow",
+}
 
-# C0 but tab and newline, DEL, C1, line separators, bidirectional controls, lone surrogates.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-_LINE_BREAKS = re.compile(r"\s*[\r\n\t]\s*")
 _UNLIMITED_WIDTH = 10_000
 
 
@@ -59,23 +110,35 @@ def tolerate_narrow_encodings() -> None:
 def print_json(value: JsonValue) -> None:
     """One JSON document in UTF-8, with every character a terminal could act on escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    typer.echo(_UNSAFE.sub(_json_escape, text).encode("utf-8"))
+    typer.echo(UNSAFE.sub(_json_escape, text).encode("utf-8"))
+
+
+def rendered(lines: Iterable[Line]) -> Iterator[RenderableType]:
+    """Lines for a console; one that is too long goes on below its start, indented as it is."""
+    for each in lines:
+        text = Text.assemble(*((words, STYLES[style]) for style, words in each.spans))
+        yield Padding(text, (0, 0, 0, each.indent), expand=False) if each.indent else text
+
+
+def print_lines(out: Console, lines: Iterable[Line]) -> None:
+    """Print lines."""
+    for each in rendered(lines):
+        out.print(each)
+
+
+def as_text(lines: Iterable[Line], indent: int = 0) -> Text:
+    """Lines as one text."""
+    styled = (
+        ((" " * (each.indent + indent), ""), *((words, STYLES[style]) for style, words in each.spans))
+        for each in lines
+    )
+    return Text("\n").join(Text.assemble(*spans) for spans in styled)
 
 
 def print_error(message: str) -> None:
     """One line on standard error, in the name of the command."""
     line = Text("rewind: ", style="bold red").append(safe_line(message), style="default")
     console(stderr=True).print(line, soft_wrap=True)
-
-
-def safe(text: str) -> str:
-    r"""Stored text for a terminal: control characters as `\x1b`, tabs and newlines kept."""
-    return _UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
-
-
-def safe_line(text: str) -> str:
-    """Stored text for one line of a terminal: breaks become a blank."""
-    return safe(_LINE_BREAKS.sub(" ", text))
 
 
 def table(*columns: tuple[str, Literal["left", "right"]]) -> Table:
@@ -139,11 +202,6 @@ def when(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def exact_time(seconds: float) -> str:
-    """A stored time as local time with its offset: `2026-11-30 11:45:03 +0100`."""
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
-
-
 def clock(seconds: float) -> str:
     """The local time of day of a stored time: `11:45:03`."""
     return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S")
@@ -152,39 +210,6 @@ def clock(seconds: float) -> str:
 def tokens(read: int, written: int) -> str:
     """`1.2k→56`: tokens in and out; nothing when none were counted."""
     return f"{_short_number(read)}→{_short_number(written)}" if read or written else ""
-
-
-def duration(milliseconds: float) -> str:
-    """`85 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`."""
-    if milliseconds < 1000:
-        return f"{milliseconds:.0f} ms"
-    seconds = milliseconds / 1000
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
-def size(count: int) -> str:
-    """Bytes in binary units: `812 B`, `4.0 KiB`."""
-    number = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if number < 1024:
-            return f"{number:.0f} B" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} GiB"
-
-
-def number(count: int) -> str:
-    """`12,345`."""
-    return f"{count:,}"
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 run`, `3 runs`."""
-    return f"{number(count)} {noun}" if count == 1 else f"{number(count)} {noun}s"
 
 
 def _short_number(count: int) -> str:
@@ -202,11 +227,6 @@ def facts(rows: Iterable[tuple[str, str | Text]]) -> Table:
         if value:
             grid.add_row(name, value)
     return grid
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def _json_escape(match: re.Match[str]) -> str:

@@ -28,7 +28,6 @@ from rewind_proxy.cli.output import Column, console, listing, print_error, print
 from rewind_proxy.cli.review_screen import (
     Pair,
     asked_of,
-    best,
     lines,
     nearest,
     offered,
@@ -37,7 +36,7 @@ from rewind_proxy.cli.review_screen import (
     score_style,
     title,
 )
-from rewind_proxy.matching.reviewing import Review, ReviewError
+from rewind_proxy.matching.reviewing import Review, ReviewError, best
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import AliasRecord, CandidateRecord, CassetteRecord, PendingRecord
 
@@ -124,7 +123,7 @@ def approve(
     """Have a recording answer a pending request from now on."""
     with open_desk(settings_for(store), write=True) as desk:
         found = desk.log.pending.find(name)
-        chosen = desk.store.cassette(cassette or best(desk, found))
+        chosen = desk.store.cassette(cassette or best(desk.store, desk.log, found))
         _approve(desk, found, chosen)
 
 

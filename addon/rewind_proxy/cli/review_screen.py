@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message
-from rewind_proxy.cli.conversation import Conversation
 from rewind_proxy.cli.look import SHORT_ID
 from rewind_proxy.cli.opening import Desk
-from rewind_proxy.cli.output import facts, plural, safe_line, when
-from rewind_proxy.cli.run_summary import difference_text
-from rewind_proxy.cli.show import answer_parts
-from rewind_proxy.errors import StoreError
+from rewind_proxy.cli.output import as_text, facts, plural, rendered, safe_line, when
+from rewind_proxy.explain.conversation import Conversation
+from rewind_proxy.explain.exchange import answer_parts
+from rewind_proxy.explain.miss import difference_lines
+from rewind_proxy.matching.answer_redaction import answer_form
 from rewind_proxy.matching.comparison import Comparison, compare
 from rewind_proxy.matching.reading import Reading
 from rewind_proxy.matching.similarity import likeness
@@ -69,7 +69,8 @@ def pair(desk: Desk, asked: Reading, candidate: CandidateRecord) -> Pair | None:
         return None
     cassette = found[-1]
     recorded = desk.reader.read_stored(cassette, desk.store.request_body(cassette))
-    answer = answer_parts(cassette, desk.store.answer(cassette).body)
+    form = answer_form(cassette.answer.content_type, cassette.request.form)
+    answer = answer_parts(cassette.request.wire, form, desk.store.answer(cassette).body)
     comparison = compare(recorded, asked, desk.reader)
     return Pair(cassette, candidate.score, candidate.rejected, recorded, asked, comparison, answer)
 
@@ -127,12 +128,12 @@ def lines(shown: Pair, width: int) -> Iterator[RenderableType]:
     if found:
         more = f" (the first of {len(found)})" if len(found) > 1 else ""
         yield Text(f"difference{more}", style="bold")
-        yield Padding(difference_text(found[0].to_json()), (0, 0, 1, 2), expand=False)
+        yield Padding(as_text(difference_lines(found[0].to_json())), (0, 0, 1, 2), expand=False)
     yield Text("it would be answered with", style="bold")
     if shown.answer is None:
         yield Text("  an answer that has no parts: rewind show " + shown.cassette.id[:SHORT_ID])
     else:
-        yield from _view(shown.recorded).parts(shown.answer)
+        yield from rendered(_view(shown.recorded).parts(shown.answer))
     yield Text()
 
 
@@ -165,7 +166,7 @@ def _side(messages: Sequence[Message], view: Conversation, total: int) -> Render
         return Text("(nothing more)\n", style="dim")
     more = total - len(messages)
     left = [Text(f"… {plural(more, 'more message')}\n", style="dim")] if more > 0 else []
-    return Group(*view.messages(messages), *left)
+    return Group(*rendered(view.messages(messages)), *left)
 
 
 def _messages(reading: Reading) -> Sequence[Message]:
@@ -191,16 +192,3 @@ def offered(desk: Desk, asked: Reading, pending: PendingRecord) -> list[Pair]:
     """The candidates that are still there and were not rejected, the best first."""
     found = (pair(desk, asked, each) for each in desk.log.pending.candidates(pending) if not each.rejected)
     return [each for each in found if each is not None]
-
-
-def best(desk: Desk, pending: PendingRecord) -> str:
-    """The id of the best candidate. Raises `StoreError` when there is none."""
-    for each in desk.log.pending.candidates(pending):
-        if not each.rejected and desk.store.recordings_of(each.cassette):
-            return each.cassette
-    short = pending.id[:SHORT_ID]
-    hint = f", as `rewind approve {short} {pending.nearest[:SHORT_ID]}`" if pending.nearest else ""
-    raise StoreError(
-        f"{short} has no candidate: name a recording (`rewind ls`){hint}, or write an answer with "
-        f"`rewind answer {short} --edit`"
-    )

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from rich.text import Text
 
-from rewind_proxy.canonical.model import JsonObject, JsonValue, Tier
-from rewind_proxy.cli.output import TIER_STYLES, console, number, plural, safe, safe_line
+from rewind_proxy.canonical.model import JsonObject, Tier
+from rewind_proxy.cli.output import TIER_STYLES, as_text, console, number, plural, safe_line
+from rewind_proxy.explain.miss import miss_lines
 
 _MISSES_SHOWN = 5
 _COUNTS: tuple[tuple[str, Tier], ...] = (
@@ -79,26 +80,7 @@ def miss_text(miss: JsonObject) -> Text:
     """A miss as a person reads it: what was asked, why not, where it differs, what would have matched."""
     text = Text("  ").append("miss ", style=TIER_STYLES["miss"])
     text.append(safe_line(f"{miss['method']} {miss['url']}"), style="default")
-    text.append(f"\n    {safe(str(miss['reason']))}", style="default")
-    if miss["nearest"]:
-        text.append(f" Nearest: {str(miss['nearest'])[:12]}.", style="dim")
-    difference: JsonValue = miss["difference"]
-    if isinstance(difference, dict):
-        text.append("\n").append(difference_text(difference, "    "))
-    would = miss["would_match_with"]
-    if isinstance(would, list) and would:
-        text.append(f"\n    would match with: {safe_line('; '.join(map(str, would)))}", style="yellow")
-    if isinstance(pending := miss.get("pending"), str):
-        text.append(f"\n    to answer it: rewind review {pending[:12]}", style="bold")
-    return text
-
-
-def difference_text(difference: JsonObject, indent: str = "") -> Text:
-    """Where two requests part, and what stands there in each."""
-    text = Text(f"{indent}at {safe_line(str(difference['path']))}", style="cyan")
-    text.append(f"\n{indent}  - recorded  {safe_line(str(difference['a']))}", style="red")
-    text.append(f"\n{indent}  + live      {safe_line(str(difference['b']))}", style="green")
-    return text
+    return text.append("\n").append_text(as_text(miss_lines(miss), indent=4))
 
 
 def _count(report: JsonObject, name: str) -> int:

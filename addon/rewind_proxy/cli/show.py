@@ -14,22 +14,38 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from rewind_proxy.canonical.model import Form, JsonObject, JsonValue
-from rewind_proxy.cli.conversation import ROLE_STYLES, Conversation
 from rewind_proxy.cli.look import PANEL
-from rewind_proxy.cli.opening import JsonOption, StoreOption, open_log, open_store, reader_of, settings_for
-from rewind_proxy.cli.output import console, duration, exact_time, facts, number, print_json, safe_line, size
+from rewind_proxy.cli.opening import (
+    JsonOption,
+    StoreOption,
+    open_log,
+    open_store,
+    reader_of,
+    settings_for,
+    step_named,
+)
+from rewind_proxy.cli.output import (
+    console,
+    duration,
+    exact_time,
+    facts,
+    number,
+    print_json,
+    print_lines,
+    safe_line,
+    size,
+)
 from rewind_proxy.errors import StoreError
+from rewind_proxy.explain.conversation import Conversation
+from rewind_proxy.explain.exchange import answer_lines, answer_parts, decoded, request_lines
+from rewind_proxy.matching.answer_redaction import answer_form
 from rewind_proxy.matching.reading import Reading
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import CassetteRecord
 from rewind_proxy.wire import ADAPTERS
-from rewind_proxy.wire.conversation import tool_call
-from rewind_proxy.wire.forms import parsed
 
 _RULE_WIDTH = 72
 
@@ -54,45 +70,22 @@ def show(
         record = opened.cassette(_cassette_of_step(name, settings) if "." in name else name)
         body, answer = opened.request_body(record), opened.answer(record).body
     reading = reader.read_stored(record, body)
-    parts = answer_parts(record, answer)
+    form = answer_form(record.answer.content_type, record.request.form)
+    parts = answer_parts(record.request.wire, form, answer)
     if as_json:
         print_json(_to_json(reading, record, parts, answer))
         return
     out = console()
-    out.print(facts(_facts(reading, record)))
+    out.print(facts(_facts(reading, record, form)))
     out.print(Text("─" * min(_RULE_WIDTH, out.width), style="dim"))
     view = Conversation(full=full, noise=ADAPTERS[reading.record.wire].volatile.members)
-    for line in (*_request(view, reading, body), *_answer(view, record, parts, answer)):
-        out.print(line)
-
-
-def answer_parts(record: CassetteRecord, answer: bytes) -> list[JsonObject] | None:
-    """The parts of an answer, of all its choices; None where it has none, or cannot be read as such."""
-    found = parsed(answer, record.request.wire, answer_form(record))
-    choices = found.choices if found else ()
-    return [_spoken(part) for choice in choices for part in choice.parts] or None
-
-
-def _spoken(part: JsonObject) -> JsonObject:
-    """A part as a request holds it: arguments are the JSON they are, but for free text."""
-    if part["type"] != "tool_call" or "call_type" in part:
-        return part
-    return {**part, **tool_call(part["id"], part["name"], part["arguments"])}
-
-
-def answer_form(record: CassetteRecord) -> Form:
-    """The form that came, which need not be the one asked for."""
-    if "text/event-stream" in record.answer.content_type.lower():
-        return "sse"
-    return "whole" if record.request.form == "sse" else record.request.form
+    print_lines(out, request_lines(view, reading, body))
+    print_lines(out, answer_lines(view, parts, answer, record.answer.content_type))
 
 
 def _cassette_of_step(name: str, settings: Settings) -> str:
-    run, _, step_number = name.rpartition(".")
-    if not step_number.isdecimal():
-        raise StoreError(f"{safe_line(name)} is neither a recording nor a step: a step is RUN.NUMBER")
     with open_log(settings) as log:
-        step = log.step(log.run(run).id, int(step_number))
+        step = step_named(name, log)
     if step.cassette is None:
         raise StoreError(f"step {safe_line(name)} has no recording: its tier is {step.tier}")
     return step.cassette
@@ -101,7 +94,7 @@ def _cassette_of_step(name: str, settings: Settings) -> str:
 def _to_json(
     reading: Reading, record: CassetteRecord, parts: list[JsonObject] | None, answer: bytes
 ) -> JsonValue:
-    text = _decoded(answer)
+    text = decoded(answer)
     return {
         "cassette": record.model_dump(mode="json"),
         "normalised": reading.fingerprint,
@@ -114,7 +107,7 @@ def _to_json(
     }
 
 
-def _facts(reading: Reading, record: CassetteRecord) -> Iterator[tuple[str, str | Text]]:
+def _facts(reading: Reading, record: CassetteRecord, form: Form) -> Iterator[tuple[str, str | Text]]:
     request, answer = record.request, record.answer
     params = dict(request.params)
     asked = params.pop("model", None)
@@ -132,7 +125,7 @@ def _facts(reading: Reading, record: CassetteRecord) -> Iterator[tuple[str, str 
     made = "answered by hand" if answer.by_hand else "recorded"
     yield made, f"{exact_time(record.recorded_at)}, run {safe_line(record.run)}"
     yield "endpoint", safe_line(f"{request.method} https://{request.host}{request.path}")
-    yield "wire", f"{request.wire}, {answer_form(record)}"
+    yield "wire", f"{request.wire}, {form}"
     yield "model", safe_line(" → ".join(dict.fromkeys(models)))
     yield (
         "answer",
@@ -144,50 +137,3 @@ def _facts(reading: Reading, record: CassetteRecord) -> Iterator[tuple[str, str 
     yield "normalised", reading.fingerprint
     yield "preset", safe_line(request.preset)
     yield "client", safe_line(request.user_agent)
-
-
-def _request(view: Conversation, reading: Reading, body: JsonValue) -> Iterator[RenderableType]:
-    record = reading.record
-    if reading.canonical is not None:
-        yield from view.tools(reading.canonical.tools)
-        yield from view.messages(reading.canonical.messages)
-        return
-    if record.opaque:
-        kind = safe_line(record.content_type or "no content type")
-        yield Text(f"The request is kept as a digest only: {size(record.body_length)}, {kind},", style="dim")
-        yield Text(f"sha256 {record.body_sha256}", style="dim")
-        yield Text()
-    elif body is not None:
-        yield Text("request", style=ROLE_STYLES["user"])
-        yield view.text(json.dumps(body, ensure_ascii=False, indent=2))
-        yield Text()
-
-
-def _answer(
-    view: Conversation, record: CassetteRecord, parts: list[JsonObject] | None, answer: bytes
-) -> Iterator[RenderableType]:
-    yield Text("answer", style=ROLE_STYLES["assistant"])
-    if parts is not None:
-        yield from view.parts(parts)
-        return
-    text = _decoded(answer)
-    if text is None:
-        kind = safe_line(record.answer.content_type or "no content type")
-        yield Padding(Text(f"[{kind}, {size(len(answer))}]", style="blue"), (0, 0, 0, 2), expand=False)
-    else:
-        yield view.text(_pretty(text))
-
-
-def _decoded(content: bytes) -> str | None:
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _pretty(text: str) -> str:
-    """JSON with indentation; what is none as it is."""
-    try:
-        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
-    except (ValueError, RecursionError):
-        return text

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -32,8 +32,6 @@ from rewind_proxy.cli.settings_flags import with_settings
 from rewind_proxy.matching.comparison import Comparison, compare
 from rewind_proxy.matching.reading import Reading
 
-Expected = Literal["exact", "normalised", "different"]
-_EXPECTED: tuple[Expected, ...] = ("exact", "normalised", "different")
 _SHOWN = 5
 _NOT_ANSWERED = 1
 

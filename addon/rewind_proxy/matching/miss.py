@@ -25,16 +25,22 @@ class Miss:
     nearest: str | None = None
     difference: Difference | None = None
     would_match_with: tuple[str, ...] = ()
+    shared: int = 0
+    """How many messages at its start are those of the nearest recording: the longest common prefix."""
+    messages: int = 0
+    """Of how many."""
     pending: str | None = field(default=None, compare=False)
     """The id of the pending request that it becomes."""
 
     def to_json(self) -> JsonObject:
-        """`{"reason", "nearest", "difference", "would_match_with", "pending"}`, as in the report of `run`."""
+        """`{"reason", "nearest", "difference", "would_match_with", "shared", "messages", "pending"}`."""
         return {
             "reason": self.reason,
             "nearest": self.nearest,
             "difference": self.difference.to_json() if self.difference else None,
             "would_match_with": list(self.would_match_with),
+            "shared": self.shared,
+            "messages": self.messages,
             "pending": self.pending,
         }
 
@@ -86,7 +92,16 @@ def explain_miss(
         cassette.id,
         comparison.differences[0] if comparison.differences else None,
         comparison.would_match_with,
+        *shared_messages(found.shared, reading),
     )
+
+
+def shared_messages(links: int, reading: Reading) -> tuple[int, int]:
+    """How many messages at its start another shares that has so many `links` of its chain; of how many."""
+    kept = reading.normalised.shown.kept().messages if reading.normalised else ()
+    # The first link stands for the tools and the leading system message, each other one for a message.
+    leading = bool(kept and kept[0].role == "system")
+    return links - 1 + leading if links else 0, len(kept)
 
 
 def _alike(found: Nearest, reading: Reading) -> bool:

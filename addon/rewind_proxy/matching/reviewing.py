@@ -25,6 +25,8 @@ from rewind_proxy.store import (
 from rewind_proxy.wire import answers
 from rewind_proxy.wire.forms import FORMS
 
+_SHORT_ID = 12
+
 
 class ReviewError(RewindError):
     """A decision that cannot be carried out; the message says what can be done instead."""
@@ -146,6 +148,19 @@ def must_be_by_hand(cassette: CassetteRecord) -> None:
             f"{cassette.id[:12]} was recorded, and what a model said is kept as it was: "
             "`rewind run --mode record` records it anew"
         )
+
+
+def best(store: Store, log: Log, pending: PendingRecord) -> str:
+    """The id of the best candidate of a pending request. Raises `ReviewError` when there is none."""
+    for each in log.pending.candidates(pending):
+        if not each.rejected and store.recordings_of(each.cassette):
+            return each.cassette
+    short = pending.id[:_SHORT_ID]
+    hint = f", as `rewind approve {short} {pending.nearest[:_SHORT_ID]}`" if pending.nearest else ""
+    raise ReviewError(
+        f"{short} has no candidate: name a recording (`rewind ls`){hint}, or write an answer with "
+        f"`rewind answer {short} --edit`"
+    )
 
 
 def cannot_answer(asked: RequestRecord, recorded: RequestRecord) -> str:

@@ -40,7 +40,7 @@ def step_rewriter(
 
     A text that was cut may hold the first half of what a new rule would take out, and the rule would not see
     it. So a preview is derived again from the stored request, and where there is none, dropped; the excerpts
-    of a miss are dropped, and so is any other text that was cut.
+    of a miss are dropped, and so is any other text that was cut. Slots are parts of texts, and dropped too.
     """
     previews: dict[str, str] = {}
 
@@ -63,6 +63,7 @@ def step_rewriter(
                 "note": _uncut(redactor, step.note, 900),
                 "reason": redactor.text(step.reason),
                 "preview": "" if step.cassette is None else preview(step.cassette),
+                "slots": (),
                 "miss": redactor.value(miss),
             }
         )

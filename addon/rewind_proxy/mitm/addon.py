@@ -12,14 +12,15 @@ import logging
 import time
 from collections.abc import Callable
 
-from mitmproxy import connection, ctx, exceptions, http
+from mitmproxy import connection, ctx, exceptions, hooks, http
 from mitmproxy.addonmanager import Loader
 from mitmproxy.log import ALERT
 
 from rewind_proxy.canonical.model import JsonObject, Mode, Tier
 from rewind_proxy.engine import Fail, Forward, Refuse, Replay, Serve, Step, refuse_failed, refuse_mode
 from rewind_proxy.errors import RewindError
-from rewind_proxy.mitm import options, traffic
+from rewind_proxy.mitm import contentview, labels, options, traffic
+from rewind_proxy.mitm.commands import Commands
 from rewind_proxy.mitm.connections import Connections
 from rewind_proxy.mitm.faulting import Faulting
 from rewind_proxy.mitm.forwarding import NO_LINE, Forwarding
@@ -28,6 +29,7 @@ from rewind_proxy.mitm.pacing import Pacing
 from rewind_proxy.mitm.runtime import RequestLine, Runtime
 from rewind_proxy.mitm.sockets import Sockets
 from rewind_proxy.mitm.upstreams import Upstreams
+from rewind_proxy.mitm.views import Seen, Views
 from rewind_proxy.recording import (
     faulted_step,
     refused_step,
@@ -35,6 +37,7 @@ from rewind_proxy.recording import (
 )
 from rewind_proxy.report import Report
 from rewind_proxy.settings import Settings
+from rewind_proxy.store.records import StepRecord
 from rewind_proxy.wire import Host, HostTable
 
 _GARBAGE = (50_000, 20, 50)
@@ -57,18 +60,28 @@ class Rewind:
         """Counts go on when the settings change."""
         self._on_report = on_report
         self.upstreams = Upstreams({}, self.hosts)
+        self.seen = Seen()
+        self._views = Views(self)
         self._forwarding = Forwarding(self)
         self._connections = Connections(self)
         self._sockets = Sockets(self)
         self._pacing = Pacing()
         self._faulting = Faulting()
-        self.addons = [self._connections, self._forwarding, self._sockets, self._pacing, self._faulting]
+        self.addons = [
+            self._connections,
+            self._forwarding,
+            self._sockets,
+            self._pacing,
+            self._faulting,
+            Commands(self, self._views),
+        ]
 
     # -- life ----------------------------------------------------------------------------------------------
 
     def load(self, loader: Loader) -> None:
         """Add our options. They are checked in `configure`: here an error would only be logged."""
         options.bind(loader)
+        contentview.add(self._views)
 
     def configure(self, updated: set[str]) -> None:
         """Read the settings again when any option changed; a bad one stops the start or the change."""
@@ -181,6 +194,7 @@ class Rewind:
             headers = tuple(flow.request.headers.items(multi=True))
             agent = flow.request.headers.get("user-agent", "")
             step = self.runtime.step(session, agent, time.time(), headers)
+            flow.metadata[labels.STEP] = step.id
             if asked_mode.strip().lower() not in ("", "replay"):
                 self._refuse(flow, refuse_mode(step, asked_mode))
                 return
@@ -196,12 +210,10 @@ class Rewind:
                     started -= self._pacing.replay(
                         flow, decision, decision.headers, self.runtime.settings.pace
                     )
-                    self.runtime.note(replayed_step(decision, round((time.monotonic() - started) * 1000)))
-                    self.finish(flow, "replayed", decision.tier, decision.cassette.id)
+                    self._done(flow, replayed_step(decision, round((time.monotonic() - started) * 1000)))
                 case Fail():
                     started -= self._pacing.fail(flow, decision)
-                    self.runtime.note(faulted_step(decision, round((time.monotonic() - started) * 1000)))
-                    self.finish(flow, "passed", "passed", "")
+                    self._done(flow, faulted_step(decision, round((time.monotonic() - started) * 1000)))
                 case Refuse():
                     self._refuse(flow, decision)
                 case Forward():
@@ -215,12 +227,18 @@ class Rewind:
         assert self.runtime is not None
         traffic.answer(flow, refuse.status, refuse.headers, refuse.body)
         noted = refused_step(refuse, self._line(flow) if refuse.reading is None else NO_LINE)
-        self.runtime.refused(refuse, noted)
         if refuse.cls == "model":
             logger.warning(
                 "rewind: refused %s %s%s: %s", noted.method, noted.host, noted.path, refuse.miss.text()
             )
-        self.finish(flow, "refused", refuse.tier, "")
+        self.runtime.refused(refuse, noted)
+        self.finish(flow, noted)
+
+    def _done(self, flow: http.HTTPFlow, step: StepRecord) -> None:
+        """A call was answered by us: note its step."""
+        assert self.runtime is not None
+        self.runtime.note(step)
+        self.finish(flow, step)
 
     def _line(self, flow: http.HTTPFlow) -> RequestLine:
         """What may be told of a request that was not read: its path is redacted, or left out."""
@@ -268,16 +286,33 @@ class Rewind:
             reason = f"Rewind failed ({type(error).__name__})"
             self._forwarding.send(flow, _unread(step, "failed"), host, line=line, reason=reason, failed=True)
 
-    def finish(self, flow: http.HTTPFlow, outcome: str, tier: str, mark: str) -> None:
-        """Label a flow that is over, and mask its credentials."""
-        traffic.label(flow, outcome, tier, mark)
-        if self.settings is None or self.settings.mask_flow:
-            traffic.mask(flow, self.runtime.redact if self.runtime else None)
+    def finish(self, flow: http.HTTPFlow, step: StepRecord | None) -> None:
+        """Label a flow that is over, and mask its credentials.
+
+        Without a step: its answer is being written down, and it is labelled again when that is over.
+        """
+        if step is None:
+            labels.label_under_way(flow, "recorded")
+        else:
+            labels.label(flow, step)
+        self.mask(flow)
 
     def finish_unread(self, flow: http.HTTPFlow) -> None:
-        """Mask a flow of a known host that broke off before its request was whole."""
+        """Label and mask a flow of a known host whose request or answer never became whole."""
         if traffic.known_host(self.hosts, flow) is not None:
-            self.finish(flow, "passed", "passed", "")
+            labels.label_under_way(flow, "passed")
+            self.mask(flow)
+
+    def label_again(self, flow: http.HTTPFlow, step: StepRecord) -> None:
+        """What became of the answer of a flow is known now: tell whoever shows the flow."""
+        labels.label(flow, step)
+        ctx.master.addons.trigger(hooks.UpdateHook([flow]))
+
+    def mask(self, flow: http.HTTPFlow) -> None:
+        """Mask the credentials of a flow, and remember them: nothing of ours shall show them elsewhere."""
+        self.seen.update(flow)
+        if self.settings is None or self.settings.mask_flow:
+            traffic.mask(flow, self.runtime.redact if self.runtime else None)
 
     def note_tunnel(self, name: str) -> None:
         """A host passes undecrypted, or unread: it is in the report."""

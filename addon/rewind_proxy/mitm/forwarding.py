@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import time
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from typing import Protocol
 from mitmproxy import http
 
 from rewind_proxy.engine import Forward, Header
-from rewind_proxy.mitm import traffic
+from rewind_proxy.mitm import labels, traffic
 from rewind_proxy.mitm.runtime import RequestLine, Runtime
 from rewind_proxy.mitm.tee import Tee
 from rewind_proxy.mitm.upstreams import Upstreams
@@ -31,12 +33,20 @@ class Owner(Protocol):
     runtime: Runtime | None
     upstreams: Upstreams
 
-    def finish(self, flow: http.HTTPFlow, outcome: str, tier: str, mark: str) -> None:
-        """Label a flow that is over, and mask its credentials."""
+    def finish(self, flow: http.HTTPFlow, step: StepRecord | None) -> None:
+        """Label a flow that is over, and mask its credentials; None while its answer is written down."""
         ...
 
     def finish_unread(self, flow: http.HTTPFlow) -> None:
-        """Mask a flow of a known host that broke off before its request was whole."""
+        """Label and mask a flow of a known host whose request or answer never became whole."""
+        ...
+
+    def mask(self, flow: http.HTTPFlow) -> None:
+        """Mask the credentials of a flow."""
+        ...
+
+    def label_again(self, flow: http.HTTPFlow, step: StepRecord) -> None:
+        """What became of the answer of a flow is known now."""
         ...
 
 
@@ -103,7 +113,8 @@ class Forwarding:
     def finish_all(self) -> None:
         """Nothing more comes for the flows under way: mask them before they are saved."""
         for pending in self._pending.values():
-            self._owner.finish(pending.flow, "passed", "passed", "")
+            labels.label_under_way(pending.flow, "passed")
+            self._owner.mask(pending.flow)
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Let the answer through as it comes, with a tee when it is to be recorded."""
@@ -137,31 +148,39 @@ class Forwarding:
                 self._owner.finish_unread(flow)
             return
         traffic.restore(flow, pending.address)
+        step: StepRecord | None = None
         try:
-            self._keep(flow, pending, broken)
+            step = self._keep(flow, pending, broken)
         except Exception as error:
             logger.error("rewind: failed on the answer to %s", pending.forward.step.id, exc_info=error)
             pending.reason, pending.failed = f"Rewind failed ({type(error).__name__})", True
-            self._note_passed(flow, pending, broken)
+            step = self._passed(flow, pending, broken)
         finally:
-            recording = pending.forward.record and not broken
-            outcome, tier = ("recording", "recorded") if recording else ("passed", "passed")
-            self._owner.finish(flow, outcome, tier, pending.forward.step.id if recording else "")
+            self._owner.finish(flow, step)
 
-    def _keep(self, flow: http.HTTPFlow, pending: Pending, broken: str) -> None:
-        tee, response = pending.tee, flow.response
-        if self._owner.runtime is None or response is None or tee is None or tee.overflow:
-            self._note_passed(flow, pending, "longer than is recorded" if tee and tee.overflow else broken)
-            return
-        self._owner.runtime.keep(pending.forward, _captured(response, tee, broken))
+    def _keep(self, flow: http.HTTPFlow, pending: Pending, broken: str) -> StepRecord | None:
+        """Hand an answer over to be recorded, or note the step of a call that is not recorded."""
+        tee, response, runtime = pending.tee, flow.response, self._owner.runtime
+        if runtime is None or response is None or tee is None or tee.overflow:
+            return self._passed(flow, pending, "longer than is recorded" if tee and tee.overflow else broken)
+        loop = asyncio.get_running_loop()
+
+        def told(step: StepRecord) -> None:
+            with contextlib.suppress(RuntimeError):  # the proxy ended meanwhile
+                loop.call_soon_threadsafe(self._owner.label_again, flow, step)
+
+        runtime.keep(pending.forward, _captured(response, tee, broken), told)
         if not broken:
             # Shows the body in mitmweb and saves it with -w; nothing is sent twice (MITMPROXY.md).
             response.raw_content = b"".join(piece for piece, _ in tee.chunks)
+        return None
 
-    def _note_passed(self, flow: http.HTTPFlow, pending: Pending, reason: str) -> None:
+    def _passed(self, flow: http.HTTPFlow, pending: Pending, reason: str) -> StepRecord:
+        status = flow.response.status_code if flow.response else None
+        step = _passed_step(pending, status, pending.reason or reason)
         if self._owner.runtime is not None:
-            status = flow.response.status_code if flow.response else None
-            self._owner.runtime.note(_passed_step(pending, status, pending.reason or reason))
+            self._owner.runtime.note(step)
+        return step
 
 
 def _passed_step(pending: Pending, status: int | None, reason: str) -> StepRecord:

@@ -9,7 +9,8 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from threading import Lock
@@ -17,15 +18,16 @@ from threading import Lock
 from rewind_proxy.canonical.model import JsonObject, Mode
 from rewind_proxy.canonical.redact import Redactor, auth_values
 from rewind_proxy.engine import Decision, Engine, Fail, Forward, Header, Refuse, Replay, Session, Step
-from rewind_proxy.errors import RewindError
+from rewind_proxy.errors import RewindError, StoreError
 from rewind_proxy.matching.opening import open_ready
 from rewind_proxy.matching.reading import RawRequest, RequestReader
+from rewind_proxy.matching.reviewing import Review, best
 from rewind_proxy.mitm.cassettes import Cassettes
 from rewind_proxy.recording import Captured, NotRecorded, exchange, passed_step, recorded_step, refusal
 from rewind_proxy.report import Report
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import Recorder
-from rewind_proxy.store.records import CassetteRecord, RunRecord, StepRecord
+from rewind_proxy.store.records import AliasRecord, CassetteRecord, RunRecord, StepRecord
 from rewind_proxy.wire import Host, HostTable
 
 logger = logging.getLogger(__name__)
@@ -33,8 +35,16 @@ logger = logging.getLogger(__name__)
 LARGE_BODY = 2**20
 """Bytes as sent; below, handing a body to a thread costs more than it saves."""
 
+_NEWEST = 256
+
+Told = Callable[[StepRecord], None]
+
 RequestLine = tuple[str, str, str]
 """(method, host, path) of a request that could not be read."""
+
+
+def _nobody(_: StepRecord) -> None:
+    """Who is not interested in what became of an answer."""
 
 
 class Runtime:
@@ -77,10 +87,17 @@ class Runtime:
         self._large_reader = RequestReader(hosts, Redactor(rules), settings.match_settings, settings.max_body)
         self._sessions: dict[str, Session] = {}
         self._counting = Lock()
+        self._newest: OrderedDict[str, StepRecord] = OrderedDict()
+        """Steps by their ids: those that may not be in the log yet, and more."""
 
     def redact(self, text: str, headers: Iterable[Header] = ()) -> str:
         """A text without credentials, and without the values of the auth headers of the request it is of."""
         return self._redactor.with_secrets(auth_values(headers)).text(text)
+
+    def reader_for(self, secrets: Iterable[str]) -> RequestReader:
+        """A reader of requests as they shall be shown: these values are taken out of them too."""
+        settings, redactor = self.settings, self._redactor.with_secrets(secrets)
+        return RequestReader(self.engine.reader.hosts, redactor, settings.match_settings, settings.max_body)
 
     def step(self, session: str, client: str, now: float, headers: Iterable[Header] = ()) -> Step:
         """The next step of a session, which starts with its first call; `headers` are those of that call."""
@@ -130,39 +147,118 @@ class Runtime:
         if kept is not None:
             self._recorder.keep(kept)
 
-    def keep(self, forward: Forward, captured: Captured) -> None:
-        """An answer passed by as a whole: record it, off the loop."""
-        self._reading.submit(self._keep, forward, captured)
+    def keep(self, forward: Forward, captured: Captured, told: Told = _nobody) -> None:
+        """An answer passed by as a whole: record it, off the loop.
 
-    def _keep(self, forward: Forward, captured: Captured) -> None:
+        `told` hears what became of it, on a thread of ours.
+        """
+        self._reading.submit(self._keep, forward, captured, told)
+
+    def _keep(self, forward: Forward, captured: Captured, told: Told) -> None:
         try:
-            self._record(forward, captured)
+            self._record(forward, captured, told)
         except Exception as error:
             logger.exception("rewind: an answer could not be read; it is not recorded")
             reason = f"the answer could not be read ({type(error).__name__})"
-            self.note(_passed(forward, captured, reason, failed=True))
+            step = _passed(forward, captured, reason, failed=True)
+            self.note(step)
+            told(step)
 
-    def _record(self, forward: Forward, captured: Captured) -> None:
+    def _record(self, forward: Forward, captured: Captured, told: Told) -> None:
         made = exchange(
             forward, captured, record_errors=self.settings.record_errors, redactor=self._redacts_answers
         )
         if isinstance(made, NotRecorded):
             logger.info("rewind: not recorded: %s", made.reason)
-            self.note(_passed(forward, captured, made.reason))
+            step = _passed(forward, captured, made.reason)
+            self.note(step)
+            told(step)
             return
         step = recorded_step(forward, made, captured.status)
         done = self._recorder.record(made, step)
-        done.add_done_callback(lambda future: self._kept(future, step))
+        done.add_done_callback(lambda future: self._kept(future, step, told))
 
-    def _kept(self, future: Future[CassetteRecord], step: StepRecord) -> None:
+    def _kept(self, future: Future[CassetteRecord], step: StepRecord, told: Told) -> None:
         if future.exception() is None:
-            self._count(step.model_copy(update={"cassette": future.result().id}))
+            step = step.model_copy(update={"cassette": future.result().id})
+            self._replace(step, future.result())
         else:
-            self._count(step.model_copy(update={"tier": "failed"}))  # the recorder says and logs it so
+            step = step.model_copy(update={"tier": "failed"})  # the recorder says and logs it so
+        self._count(step)
+        told(step)
+
+    def forget(self, steps: Sequence[StepRecord]) -> tuple[int, int]:
+        """Delete all recordings that answer the requests of steps, and their aliases; how many of each.
+
+        What an alias led to stays: it is the recording of another request. Raises `StoreError`.
+        """
+        ids = frozenset().union(*map(self._answering, steps))
+        own = {step.cassette for step in steps if step.cassette and step.tier != "alias"}
+        aliases = sum(map(self._remove_alias, {step.normalised for step in steps if step.normalised}))
+        return self.store.delete(sorted(ids | own)), aliases
+
+    def _remove_alias(self, fingerprint: str) -> bool:
+        alias = self.store.aliases.lookup(fingerprint)
+        return alias is not None and self.store.aliases.remove(alias.id)
+
+    def approve(self, step: StepRecord, now: float) -> AliasRecord:
+        """Have the best candidate of a refused request answer it from now on. Raises `RewindError`."""
+        pending = self.log.pending.find(step.normalised)
+        chosen = self.store.cassette(best(self.store, self.log, pending))
+        review = Review(
+            self.store, self.log, self.engine.reader, redact_answers=self._redacts_answers is not None
+        )
+        return review.approve(pending, chosen, now)
+
+    def rerecord(self, steps: Iterable[StepRecord]) -> int:
+        """Have the requests of steps recorded anew when they are asked next; how many there are.
+
+        What answers them goes when the new answer is stored, not before. The mode of each request counts as
+        ever, and a change of settings ends this.
+        """
+        marked = {self._key(step): self._answering(step) for step in steps}
+        self.engine.anew.update(marked)
+        return len(marked)
+
+    def _key(self, step: StepRecord) -> str:
+        return step.normalised if self.settings.match == "normalised" else step.exact
+
+    def _answering(self, step: StepRecord) -> frozenset[str]:
+        if not step.exact:
+            return frozenset()  # it was never read
+        found = [*self.store.lookup_exact(step.exact)]
+        if self.settings.match == "normalised":
+            found += self.store.lookup_normalised(step.normalised)
+        return frozenset(each.id for each in found)
+
+    def _replace(self, step: StepRecord, made: CassetteRecord) -> None:
+        """A call that was to be recorded anew was: what answered it before goes."""
+        before = self.engine.anew.pop(self._key(step), None)
+        try:
+            if before is not None:
+                self.store.delete(sorted(before - {made.id}))
+                self._remove_alias(step.normalised)
+        except Exception as error:  # the new recording is there, and the newest
+            _warn(f"what a new recording replaces could not be deleted: {error}")
 
     def _count(self, step: StepRecord) -> None:
         with self._counting:
             self.report.add(step)
+            self._newest[f"{step.run}.{step.number}"] = step
+            if len(self._newest) > _NEWEST:
+                self._newest.popitem(last=False)
+
+    def step_record(self, step: str) -> StepRecord | None:
+        """What is known of a step by its id, once it is over; None of one that is in no log of ours."""
+        with self._counting:
+            found = self._newest.get(step)
+        if found is not None:
+            return found
+        run, _, number = step.rpartition(".")
+        try:
+            return self.log.step(run, int(number))
+        except (StoreError, ValueError, OverflowError):  # a flow from a file may say anything
+            return None
 
     def close(self, now: float) -> JsonObject:
         """Write what is left, end the runs, close everything; the report, still without the child's exit."""

@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from mitmproxy import http
+
 from rewind_proxy.canonical.model import JsonObject, Mode
 from rewind_proxy.decisions import Forward, Header, Serve
 from rewind_proxy.matching.reading import RawRequest
@@ -34,6 +36,10 @@ class Owner(Protocol):
     @property
     def mode(self) -> Mode:
         """The mode in force."""
+        ...
+
+    def mask(self, flow: http.HTTPFlow) -> None:
+        """Mask the credentials of a flow."""
         ...
 
 

@@ -24,7 +24,7 @@ from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.decisions import Forward, Header, Serve
 from rewind_proxy.engine import SOCKET_STATUS
 from rewind_proxy.matching.reading import RawRequest
-from rewind_proxy.mitm import traffic
+from rewind_proxy.mitm import labels, traffic
 from rewind_proxy.mitm.socket_dial import OWN_HEADERS, Declined, Opened, Provider, dial
 from rewind_proxy.mitm.socket_live import Opening, Owner
 from rewind_proxy.mitm.socket_peer import Peer
@@ -89,10 +89,8 @@ class Sockets:
         token = secrets.token_hex(16)
         self._awaited[token] = opening
         self._led[flow.id] = _Led(opening, traffic.address_of(flow))
-        traffic.label(flow, "socket", "passed", serve.step.id)
-        if self._owner.settings is None or self._owner.settings.mask_flow:
-            redact = self._owner.runtime.redact if self._owner.runtime else None
-            traffic.mask(flow, redact)  # the origin needs no credentials
+        labels.label_under_way(flow, "passed", "socket")
+        self._owner.mask(flow)  # the origin needs no credentials
         flow.request.headers[TOKEN_HEADER] = token
         # The `.data` ones, so that the Host header stays (MITMPROXY.md).
         request = flow.request.data

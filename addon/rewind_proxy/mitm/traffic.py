@@ -25,16 +25,6 @@ Redact = Callable[[str, Iterable[Header]], str]
 _BUILT_IN = Redactor()
 logger = logging.getLogger(__name__)
 
-MARKERS = {
-    "exact": ":recycle:",
-    "normalised": ":recycle:",
-    "alias": ":recycle:",
-    "recorded": ":red_circle:",
-    "miss": ":no_entry:",
-    "failed": ":warning:",
-    "passed": ":arrow_right:",
-}
-
 
 def known_host(table: HostTable, flow: http.HTTPFlow) -> Host | None:
     """The entry of the table for a flow: by its address first, then by the name the client gave.
@@ -163,12 +153,6 @@ def refuse_host(flow: http.HTTPFlow, host: str) -> None:
         "Add it with rewind_hosts, or set rewind_unknown = tunnel.\n"
     )
     answer(flow, 403, (("content-type", "text/plain; charset=utf-8"),), text.encode())
-
-
-def label(flow: http.HTTPFlow, outcome: str, tier: str, mark: str) -> None:
-    """Comment and marker, as mitmweb and mitmproxy show them: `rewind: replayed · normalised · 3f9a…`."""
-    flow.comment = f"rewind: {outcome} · {tier}" + (f" · {mark[:8]}…" if mark else "")
-    flow.marked = MARKERS.get(tier, "")
 
 
 def _redact(text: str, headers: Iterable[Header]) -> str:

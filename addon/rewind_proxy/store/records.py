@@ -142,6 +142,8 @@ class StepRecord(Record):
     """As in `x-rewind-note`."""
     reason: str = ""
     """Why it was refused, or failed to be recorded."""
+    slots: tuple[str, ...] = ()
+    """What scrubbing took out of the request of a normalised hit: the first values, in canonical order."""
     miss: dict[str, Any] | None = None
     """The miss report, JSON as DESIGN §12 gives for `misses` (redacted)."""
 

@@ -1,4 +1,4 @@
-"""A canonical conversation for reading: who said what, which tools were called with what, in a terminal."""
+"""A canonical conversation for reading: who said what, which tools were called with what."""
 
 from __future__ import annotations
 
@@ -6,102 +6,101 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.text import Text
-
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message
-from rewind_proxy.cli.output import number, plural, safe, safe_line, size
+from rewind_proxy.explain.lines import BLANK, Line, Style, deeper, line, lines_of
+from rewind_proxy.explain.words import number, plural, safe, safe_line, size
 
-ROLE_STYLES = {
-    "system": "bold magenta",
-    "user": "bold green",
-    "assistant": "bold cyan",
-    "tool": "bold yellow",
-}
 CUT_LINES = 24
 CUT_CHARACTERS = 2_000
 _ARGUMENT = 200
-_INDENT = (0, 0, 0, 2)
+_FIRST_SHOWN, _LAST_SHOWN = 3, 12
+"""Messages at both ends of a conversation of which the middle is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """Renders messages; `full` shows long texts to their end.
 
-    `noise` names members that say nothing: a part of nothing else is left out.
+    `noise` names members that say nothing: a part of nothing else is left out. `how` tells how to see what
+    was cut. With `folded`, the middle of a long conversation is left out, and counted.
     """
 
     full: bool = False
     noise: frozenset[str] = frozenset()
+    how: str = "--full"
+    folded: bool = False
 
-    def messages(self, messages: Sequence[Message]) -> Iterator[RenderableType]:
+    def messages(self, messages: Sequence[Message]) -> Iterator[Line]:
         """Each message: a line with its role, its parts below, a blank line after it."""
         calls = [part for message in messages for part in message.parts if part.get("type") == "tool_call"]
         names = {_string(call, "id"): _string(call, "name") for call in calls}
-        for message in messages:
-            yield Text(message.role, style=ROLE_STYLES[message.role])
+        left = len(messages) - _FIRST_SHOWN - _LAST_SHOWN
+        if not self.folded or left < 2:
+            left = 0
+        for index, message in enumerate(messages):
+            if left and index == _FIRST_SHOWN:
+                yield line(("faint", f"… {plural(left, 'message')} between ({self.how})"))
+                yield BLANK
+            if left and _FIRST_SHOWN <= index < len(messages) - _LAST_SHOWN:
+                continue
+            yield line((message.role, message.role))
             # A result names its call by id only: the call's own name says more.
             named = ({"name": names.get(_string(part, "id"), ""), **part} for part in message.parts)
             yield from self.parts(named if message.role == "tool" else message.parts)
-            yield Text()
+            yield BLANK
 
-    def parts(self, parts: Iterable[JsonObject]) -> Iterator[RenderableType]:
+    def parts(self, parts: Iterable[JsonObject]) -> Iterator[Line]:
         """The parts of one message, indented."""
         for part in parts:
-            for line in self.part(part):
-                yield Padding(line, _INDENT, expand=False)
+            yield from deeper(self.part(part))
 
-    def text(self, text: str) -> RenderableType:
+    def text(self, text: str) -> Iterator[Line]:
         """A text of no role, indented."""
-        return Padding(self._cut(text), _INDENT, expand=False)
+        return deeper(self._cut(text))
 
-    def tools(self, tools: Sequence[JsonObject]) -> Iterator[RenderableType]:
+    def tools(self, tools: Sequence[JsonObject]) -> Iterator[Line]:
         """The names of the tools on offer, in one paragraph."""
         if not tools:
             return
-        names = ", ".join(safe_line(_tool_name(tool)) for tool in tools)
-        yield Text(plural(len(tools), "tool"), style="bold")
-        yield Padding(Text(names, style="dim"), _INDENT, expand=False)
-        yield Text()
+        yield line(("strong", plural(len(tools), "tool")))
+        yield line(("faint", ", ".join(safe_line(_tool_name(tool)) for tool in tools))).deeper()
+        yield BLANK
 
-    def part(self, part: JsonObject) -> Iterator[RenderableType]:
+    def part(self, part: JsonObject) -> Iterator[Line]:
         """One canonical part; what has no words of its own is one line of JSON."""
         kind = part.get("type")
         if kind == "text" and isinstance(text := part.get("text"), str):
-            yield self._cut(text)
+            yield from self._cut(text)
         elif kind == "tool_call":
             yield from self._tool_call(part)
         elif kind == "tool_result":
             yield from self._tool_result(part)
         elif kind == "reasoning":
-            yield self._cut("\n".join(_words(part)) or "(reasoning, not readable)", style="dim italic")
+            yield from self._cut("\n".join(_words(part)) or "(reasoning, not readable)", "thought")
         elif kind == "media":
-            yield Text(_media(part), style="blue")
+            yield line(("media", _media(part)))
         else:
             value = part.get("value", part)
             if isinstance(value, dict) and value.keys() <= self.noise:
                 return
-            yield Text(_short(value, _ARGUMENT * 2), style="dim")
+            yield line(("faint", _short(value, _ARGUMENT * 2)))
 
-    def _tool_call(self, part: JsonObject) -> Iterator[RenderableType]:
+    def _tool_call(self, part: JsonObject) -> Iterator[Line]:
         name, arguments = safe_line(_string(part, "name")), part.get("arguments")
-        line = Text("→ ").append(name, style="bold")
         if isinstance(arguments, str):
-            yield line
-            yield Padding(self._cut(arguments), _INDENT, expand=False)
+            yield line("→ ", ("strong", name))
+            yield from deeper(self._cut(arguments))
             return
         if isinstance(arguments, dict):
             shown = [f"{safe_line(key)}={_short(value, self._argument)}" for key, value in arguments.items()]
-            yield line.append(f"({', '.join(shown)})")
+            yield line("→ ", ("strong", name), f"({', '.join(shown)})")
         else:
-            yield line.append("()" if arguments is None else f"({_short(arguments, self._argument)})")
+            value = "" if arguments is None else _short(arguments, self._argument)
+            yield line("→ ", ("strong", name), f"({value})")
 
-    def _tool_result(self, part: JsonObject) -> Iterator[RenderableType]:
-        line = Text("← ").append(safe_line(_string(part, "name") or _string(part, "id")), style="dim")
-        if part.get("is_error"):
-            line.append(" error", style="bold red")
-        yield line
+    def _tool_result(self, part: JsonObject) -> Iterator[Line]:
+        error = (("bad", " error"),) if part.get("is_error") else ()
+        yield line("← ", ("faint", safe_line(_string(part, "name") or _string(part, "id"))), *error)
         content = part.get("content")
         parts = content if isinstance(content, list) else [content]
         for item in parts:
@@ -111,17 +110,16 @@ class Conversation:
     def _argument(self) -> int | None:
         return None if self.full else _ARGUMENT
 
-    def _cut(self, text: str, style: str = "") -> RenderableType:
+    def _cut(self, text: str, style: Style = "plain") -> Iterator[Line]:
         shown = safe(text.strip("\n"))
-        if self.full:
-            return Text(shown, style=style)
-        lines = shown.split("\n")
-        kept = "\n".join(lines[:CUT_LINES])[:CUT_CHARACTERS]
+        lines = shown.split("\n", -1 if self.full else CUT_LINES)
+        kept = shown if self.full else "\n".join(lines[:CUT_LINES])[:CUT_CHARACTERS]
         left = len(shown) - len(kept)
         if left <= CUT_CHARACTERS // 10:
-            return Text(shown, style=style)
-        more = Text(f"… {number(left)} more characters (--full)", style="dim")
-        return Group(Text(kept, style=style), more)
+            yield from lines_of(shown, style)
+            return
+        yield from lines_of(kept, style)
+        yield line(("faint", f"… {number(left)} more characters ({self.how})"))
 
 
 def _string(part: JsonObject, name: str) -> str:

@@ -1,0 +1,1 @@
+"""Requests, answers and steps for people: lines of styled text, the same for terminal and mitmproxy."""

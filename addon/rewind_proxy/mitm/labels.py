@@ -1,0 +1,50 @@
+"""Comment and marker of a flow, as mitmweb and mitmproxy show and filter them (`~comment`, `~marker`)."""
+
+from __future__ import annotations
+
+from mitmproxy import http
+
+from rewind_proxy.canonical.model import Tier
+from rewind_proxy.explain.step import OUTCOMES, outcome
+from rewind_proxy.store.records import StepRecord
+
+STEP = "rewind_step"
+"""Where the metadata of a flow name its step."""
+_MARKERS: dict[Tier, str] = {
+    "exact": ":recycle:",
+    "normalised": ":recycle:",
+    "alias": ":recycle:",
+    "recorded": ":red_circle:",
+    "miss": ":no_entry:",
+    "failed": ":warning:",
+    "passed": ":arrow_right:",
+}
+_FAULT_MARKER = ":zap:"
+_FAULT = "fault "
+_ID = 8
+
+
+def label(flow: http.HTTPFlow, step: StepRecord) -> None:
+    """Label the flow of a step that is over: `rewind: replayed · normalised · 3f9a…`.
+
+    A call that is no model call has its class in place of the tier; what was done to it on purpose is named.
+    """
+    note = step.note.partition(";")[0]
+    fault = note if note.startswith(_FAULT) else ""
+    said = [outcome(step), step.tier if step.cls == "model" else step.cls]
+    if step.cassette:
+        said.append(f"{step.cassette[:_ID]}…")
+    if fault:
+        said.append(fault)
+    flow.comment = _comment(said)
+    flow.marked = _FAULT_MARKER if fault else _MARKERS[step.tier]
+
+
+def label_under_way(flow: http.HTTPFlow, tier: Tier, what: str = "") -> None:
+    """Label a flow whose step is not over: its answer is written down, or still to come."""
+    flow.comment = _comment([OUTCOMES.get(tier, "passed"), what or tier])
+    flow.marked = _MARKERS[tier]
+
+
+def _comment(said: list[str]) -> str:
+    return f"rewind: {' · '.join(dict.fromkeys(said))}"
