@@ -27,8 +27,6 @@ from mitmproxy.addons import (
     upstream_auth,
 )
 from mitmproxy.tools import cmdline, main
-from mitmproxy.tools.dump import DumpMaster
-from mitmproxy.tools.web.master import WebMaster
 
 from rewind_proxy.handover import FLOWS_TOOL, READY_FLAG, REPORT_FLAG, UPSTREAM_AUTH_VARIABLE
 from rewind_proxy.mitm.child import equip
@@ -73,23 +71,35 @@ def run(arguments: Sequence[str]) -> None:
             super().__init__(opts)
             equip(self, next_layer.NextLayer, own.ready, own.report)
 
-    class Dump(DumpMaster):
-        def __init__(self, opts: options.Options) -> None:
-            super().__init__(opts)
-            equip(self, script.ScriptLoader, own.ready, own.report)
-
-    class Web(WebMaster):
-        def __init__(self, opts: options.Options) -> None:
-            super().__init__(opts)
-            equip(self, script.ScriptLoader, own.ready, own.report)
-
     match own.tool:
         case "proxy":
             main.run(Proxy, cmdline.mitmdump, rest)
         case "dump":
-            main.run(Dump, cmdline.mitmdump, rest)
+            main.run(_dump(own.ready, own.report), cmdline.mitmdump, rest)
         case "web":
-            main.run(Web, cmdline.mitmweb, rest)
+            main.run(_web(own.ready, own.report), cmdline.mitmweb, rest)
+
+
+def _dump(ready: Path | None, report: Path | None) -> type[master.Master]:
+    from mitmproxy.tools.dump import DumpMaster  # the lean proxy starts without it
+
+    class Dump(DumpMaster):
+        def __init__(self, opts: options.Options) -> None:
+            super().__init__(opts)
+            equip(self, script.ScriptLoader, ready, report)
+
+    return Dump
+
+
+def _web(ready: Path | None, report: Path | None) -> type[master.Master]:
+    from mitmproxy.tools.web.master import WebMaster  # nor a web server
+
+    class Web(WebMaster):
+        def __init__(self, opts: options.Options) -> None:
+            super().__init__(opts)
+            equip(self, script.ScriptLoader, ready, report)
+
+    return Web
 
 
 if __name__ == "__main__":
