@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from rewind_proxy.canonical.cache import TextCache
 from rewind_proxy.canonical.jcs import dumps
@@ -42,6 +43,8 @@ _NORM = b"rewind-norm/1\0"
 _VERBATIM = "⟨verbatim⟩"
 """Where presets have their names."""
 _MOST_ROOTS = 256
+_UNSETTLED = 8
+"""Messages at the end that the next request may say otherwise: Claude Code moves its cache marks."""
 _SHORTEST_CHAIN = 4
 """Messages that make it worth while to go on from an earlier request."""
 
@@ -109,6 +112,14 @@ class Normalised:
         return {"operation": self.operation, **self.shown.view()}
 
 
+class _Piece(NamedTuple):
+    """What is new in the first `sent` messages of a request, and what it tells of roots."""
+
+    sent: int
+    messages: list[Message]
+    told: tuple[Found, ...]
+
+
 class Normaliser:
     """Normalises canonical requests under one set of match settings."""
 
@@ -147,28 +158,45 @@ class Normaliser:
 
     def _chain(self, request: CanonicalRequest, meaning: Meaning, preset: Preset | None) -> Chain:
         """The chain of digests over head and messages; where a request starts as another did, it goes on."""
-        sent, tools = request.messages, request.tools
+        sent = request.messages
         resumed = request.operation == "generate" and not self._cuts(sent) and len(sent) >= _SHORTEST_CHAIN
-        known = self._chains.find(meaning, sent, tools) if resumed else None
+        known = self._chains.find(meaning, sent, request.tools) if resumed else None
         while True:
-            start = len(known.messages) if known else 0
-            cut = max(start, len(sent) - 1) if resumed else 0
-            before = [*meaning.messages(sent[:cut], start)]
-            after = [*meaning.messages(sent, cut)]
-            told = (*(known.told if known else ()), *self._told(before, preset))
-            roots = self._roots((*told, *self._told(after, preset)), request.operation)
+            pieces = self._pieces(sent, meaning, preset, known, resumed=resumed)
+            told = known.told if known else ()
+            new = [found for piece in pieces for found in piece.told]
+            roots = self._roots((*told, *new), request.operation)
             if known is None or known.roots == roots:
                 break
             known = None  # it was scrubbed by other roots
-        begun = known or self._head(request, meaning, preset, roots, (*before, *after))
-        if known is None and begun.shown.kept().messages:
-            (before or after).pop(0)
-        if not resumed:
-            return self._extended(begun, tail(after, self.settings.tail_n), sent, told)
-        chain = self._extended(begun, before, sent[:cut], told)
-        if cut > start:
-            self._chains.keep(meaning, chain, known)
-        return self._extended(chain, after, sent, told)
+        chain = known or self._head(request, meaning, preset, roots, pieces)
+        for piece in pieces:
+            told += piece.told
+            messages = piece.messages if resumed else tail(piece.messages, self.settings.tail_n)
+            chain = self._extended(chain, messages, sent[: piece.sent], told)
+            if piece.sent < len(sent):
+                self._chains.keep(meaning, chain, known)
+        return chain
+
+    def _pieces(
+        self,
+        sent: Sequence[Message],
+        meaning: Meaning,
+        preset: Preset | None,
+        known: Chain | None,
+        *,
+        resumed: bool,
+    ) -> list[_Piece]:
+        """What comes after the known messages, up to each place where the next request may go on."""
+        ends = (len(sent) - _UNSETTLED, len(sent) - 1, len(sent)) if resumed else (len(sent),)
+        start = len(known.messages) if known else 0
+        pieces: list[_Piece] = []
+        for end in ends:
+            if end > start or (end == len(sent) and not pieces):
+                messages = [*meaning.messages(sent[:end], start)]
+                pieces.append(_Piece(end, messages, self._told(messages, preset)))
+                start = end
+        return pieces
 
     def _head(
         self,
@@ -176,14 +204,15 @@ class Normaliser:
         meaning: Meaning,
         preset: Preset | None,
         roots: tuple[Root, ...],
-        messages: Sequence[Message],
+        pieces: Sequence[_Piece],
     ) -> Chain:
-        """The chain that holds the leading system message, if there is one, and the tools."""
+        """The chain that holds the leading system message, which is taken out of its piece, and the tools."""
         verbatim = request.operation == "embed"
         rooted = self._standing_for(_VERBATIM if verbatim else preset.name if preset else "", roots)
         shown = Shown(self._verbatim if verbatim else self._scrubber(preset), self._media, roots, rooted)
-        leads = bool(messages) and messages[0].role == "system"
-        system = shown.message(messages[0]) if leads else b"null"
+        first = next((piece.messages for piece in pieces if piece.messages), [])
+        leads = bool(first) and first[0].role == "system"
+        system = shown.message(first.pop(0)) if leads else b"null"
         tools = shown.tools(sorted(meaning.tools(request.tools), key=_tool_order))
         head = b'{"operation":%b,"system":%b,"tools":%b}' % (dumps(request.operation), system, tools)
         link = hashlib.sha256(_NORM + head).digest()

@@ -2,7 +2,7 @@
 
 A chain of digests and the numbers given on the way depend on what stood before alone. So where a request
 starts with the very messages of an earlier one, it goes on from there. `History` gives equal text the same
-objects, so messages are told by their identity, and plain texts by what they say.
+objects, so messages are told by their identity, and what is not in a list of objects by what it says.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, Message
 from rewind_proxy.canonical.paths.roots import Found, Root
 from rewind_proxy.canonical.shown import Shown
@@ -96,16 +97,15 @@ def _same(one: Message, other: Message) -> bool:
     return (
         one.role == other.role
         and len(one.parts) == len(other.parts)
-        and all(a is b or _same_text(a, b) for a, b in zip(one.parts, other.parts, strict=True))
+        and all(a is b or _same_part(a, b) for a, b in zip(one.parts, other.parts, strict=True))
     )
 
 
-def _same_text(one: JsonObject, other: JsonObject) -> bool:
-    """Whether two parts are one plain text; equality of JSON in general is not Python's (`1` and `true`)."""
-    text = one.get("text")
-    return (
-        len(one) == len(other) == 2
-        and one.get("type") == other.get("type") == "text"
-        and isinstance(text, str)
-        and text == other.get("text")
-    )
+def _same_part(one: JsonObject, other: JsonObject) -> bool:
+    """Whether two parts are equal as JSON: Python takes `1`, `1.0` and `true` for one."""
+    if len(one) != len(other) or one.get("type") != other.get("type"):
+        return False
+    text, also = one.get("text"), other.get("text")
+    if isinstance(text, str) and (len(one) == 2 or text != also):
+        return text == also
+    return dumps(one) == dumps(other)
