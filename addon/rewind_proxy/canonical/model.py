@@ -119,11 +119,14 @@ class Volatile:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the provider counted them."""
+    """Tokens as the provider counted them, in the same terms for all of them."""
 
     input_tokens: int = 0
+    """All that went in: what was read from and written to a cache is part of it."""
     output_tokens: int = 0
     cached_tokens: int = 0
+    """Read from a cache."""
+    cache_written_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
