@@ -34,6 +34,8 @@ Operation = Literal["generate", "count_tokens", "embed"]
 Role = Literal["system", "user", "assistant", "tool"]
 EndpointClass = Literal["model", "side", "telemetry", "auth", "socket"]
 Tier = Literal["exact", "normalised", "alias", "recorded", "miss", "passed", "failed"]
+HIT_TIERS: frozenset[Tier] = frozenset({"exact", "normalised", "alias"})
+"""The tiers of what was answered from the store."""
 Mode = Literal["auto", "replay", "record", "passthrough"]
 
 
