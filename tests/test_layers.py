@@ -62,6 +62,7 @@ ONLY_IN = {
     "rich": "cli",
     "rfc8785": "canonical",
     "yaml": "porting",
+    "genai_prices": "cli",
 }
 """Third parties that a single part knows."""
 

@@ -112,6 +112,7 @@ def exchange(
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             cached_tokens=usage.cached_tokens,
+            cache_written_tokens=usage.cache_written_tokens,
             latency_ms=captured.latency_ms,
         ),
         answer_body=body,
@@ -214,6 +215,7 @@ def replayed_step(replay: Replay, latency_ms: int) -> StepRecord:
         input_tokens=answer.input_tokens,
         output_tokens=answer.output_tokens,
         cached_tokens=answer.cached_tokens,
+        cache_written_tokens=answer.cache_written_tokens,
         note=replay.note,
         slots=_slots(replay),
     )
@@ -285,6 +287,7 @@ def recorded_step(forward: Forward, cassette: CassetteRecord | Exchange, status:
         input_tokens=answer.input_tokens,
         output_tokens=answer.output_tokens,
         cached_tokens=answer.cached_tokens,
+        cache_written_tokens=answer.cache_written_tokens,
         note=_live_note(forward),
     )
 

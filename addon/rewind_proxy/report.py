@@ -34,11 +34,14 @@ class Report:
     tunnelled: dict[str, None] = field(default_factory=dict)
     refused_hosts: dict[str, None] = field(default_factory=dict)
     """Unknown hosts that `rewind_unknown = refuse` kept out: reported, not counted as refusals."""
+    runs: dict[str, None] = field(default_factory=dict)
+    """Ids of the runs that the steps belong to: one for each session."""
     touched: set[str] = field(default_factory=set)
     """Ids of the model cassettes that answered or were made."""
 
     def add(self, step: StepRecord) -> None:
         """Count one step."""
+        self.runs[step.run] = None
         if step.cls != "model":
             self.side += 1
             return
@@ -80,10 +83,12 @@ class Report:
     def to_json(self, *, cassettes: int, child_exit: int | None) -> JsonObject:
         """The report of DESIGN §12; `cassettes` is how many model recordings the store holds."""
         tunnelled: list[JsonValue] = list(self.tunnelled)
+        runs: list[JsonValue] = list(self.runs)
         misses: list[JsonValue] = list(self.misses)
         return {
             "mode": self.mode,
             "session": self.session,
+            "runs": runs,
             "steps": self.steps,
             "exact": self.exact,
             "normalised": self.normalised,
@@ -96,6 +101,8 @@ class Report:
             "unused": max(0, cassettes - len(self.touched)),
             "tunnelled": tunnelled,
             "tokens_saved": self.tokens_saved,
+            "saved_ms": self.saved_ms,
+            "money_saved_usd": None,  # `rewind run` fills it in, where there are prices
             "child_exit": child_exit,
             "misses": misses,
         }

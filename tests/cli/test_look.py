@@ -4,172 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
-from rewind_proxy.canonical.model import EndpointClass, Form, JsonObject, JsonValue, Tier, Wire
-from rewind_proxy.cli.app import main
-from rewind_proxy.cli.opening import reader_of
-from rewind_proxy.settings import Settings
+from cli.shelf import RUN, Call, Shelf, chat, chat_answer, step
+from rewind_proxy.canonical.model import Form, JsonObject, JsonValue, Wire
 from rewind_proxy.store import (
-    AnswerRecord,
     CassetteRecord,
-    Exchange,
-    Log,
-    RequestRecord,
     RunRecord,
     StepRecord,
-    Store,
 )
 
-RUN = "20261130-114503-ab12"
-START = 1_796_039_103.0
+pytestmark = pytest.mark.usefixtures("project")
+
 ESC = "\x1b"
 HOSTILE = (
     f"{ESC}[31mred{ESC}[0m {ESC}]0;title\x07 \x9b2J \x08\x7f [bold]markup[/bold] :smile: \u202eback\r\nnext"
 )
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(autouse=True)
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A project of its own, and no width that the shell set."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("REWIND_") or name in ("COLUMNS", "CI")]:
-        monkeypatch.delenv(name)
-
-
-@pytest.fixture
-def rewind(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Runs the command in this process: (exit status, standard output, standard error)."""
-
-    def call(*arguments: str, columns: int | None = None) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rewind", *arguments])
-        if columns is None:
-            monkeypatch.delenv("COLUMNS", raising=False)
-        else:
-            monkeypatch.setenv("COLUMNS", str(columns))
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capsys.readouterr()
-        code = stopped.value.code
-        return (code if isinstance(code, int) else 0), out, err
-
-    return call
-
-
-class Shelf:
-    """Fills the project's store and log the way a proxy does."""
-
-    def __init__(self, folder: Path) -> None:
-        self.settings = Settings(store=folder / ".rewind" / "store")
-        self._digest = reader_of(self.settings).settings_digest
-        self._made = 0
-
-    def record(
-        self,
-        body: JsonValue,
-        answer: bytes,
-        *,
-        wire: Wire = "chat_completions",
-        form: Form = "whole",
-        cls: EndpointClass = "model",
-        answer_type: str = "application/json",
-        model: str = "gpt-test",
-        **request: object,
-    ) -> CassetteRecord:
-        self._made += 1
-        exact = hashlib.sha256(str(self._made).encode()).hexdigest()
-        host, path = {
-            "chat_completions": ("api.openai.com", "/v1/chat/completions"),
-            "responses": ("api.openai.com", "/v1/responses"),
-            "anthropic": ("api.anthropic.com", "/v1/messages"),
-            "gemini": ("generativelanguage.googleapis.com", "/v1beta/models/g:generateContent"),
-            "generic": ("api.openai.com", "/v1/audio/speech"),
-        }[wire]
-        known = {
-            "method": "POST",
-            "host": host,
-            "path": path,
-            "content_type": "application/json",
-            "user_agent": "test-client/1.0",
-            "cls": cls,
-            "wire": wire,
-            "form": form,
-            "params": {"model": model, "temperature": 0.5},
-        }
-        exchange = Exchange(
-            request=RequestRecord.model_validate(known | request),
-            body=body,
-            answer=AnswerRecord(
-                content_type=answer_type, model=model, input_tokens=1200, output_tokens=34, latency_ms=4200
-            ),
-            answer_body=answer,
-            chunks=((len(answer), 4200),),
-            exact=exact,
-            normalised=exact,
-            links=(exact,),
-            run=RUN,
-            recorded_at=START + self._made,
-            hash_version=1,
-        )
-        with Store.open(self.settings.store, settings_digest=self._digest) as store:
-            return store.put(exchange)
-
-    def log(self, *steps: StepRecord, run: str = RUN, session: str = "") -> None:
-        record = RunRecord(
-            id=run,
-            session=session,
-            mode="auto",
-            started_at=START,
-            ended_at=START + 90,
-            client="test-client/1.0",
-        )
-        with Log.open(self.settings.store) as log:
-            log.start_run(record)
-            log.append(steps)
-
-
-@pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(tmp_path)
-
-
-def step(number: int, tier: Tier, **known: object) -> StepRecord:
-    base = {
-        "run": RUN,
-        "number": number,
-        "started_at": START + number,
-        "method": "POST",
-        "host": "api.openai.com",
-        "path": "/v1/chat/completions",
-        "wire": "chat_completions",
-        "model": "gpt-test",
-        "tier": tier,
-        "status": 200,
-        "input_tokens": 1200,
-        "output_tokens": 34,
-        "latency_ms": 200,
-        "saved_ms": 4200,
-        "preview": f"question {number}",
-    }
-    return StepRecord.model_validate(base | known)
-
-
-def chat(*texts: str) -> JsonObject:
-    return {"model": "gpt-test", "messages": [{"role": "user", "content": text} for text in texts]}
-
-
-def chat_answer(text: str) -> bytes:
-    return json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
 
 
 def sse(*events: JsonValue) -> bytes:
@@ -258,6 +113,43 @@ class TestLs:
         assert "POST /v1/audio/speech" in rewind("ls")[1]
 
 
+class TestUnused:
+    def test_what_a_run_did_not_touch(self, rewind: Call, shelf: Shelf) -> None:
+        """`--unused RUN` lists the model recordings that the run neither replayed nor made; `last` is one."""
+        used, unused = (
+            shelf.record(chat("used"), chat_answer("a")),
+            shelf.record(chat("un"), chat_answer("b")),
+        )
+        shelf.record(None, b"{}", wire="generic", cls="side")
+        shelf.log(step(1, "exact", cassette=used.id), step(2, "miss"))
+        for run in ("last", RUN):
+            out = rewind("ls", "--unused", run)[1]
+            assert unused.id[:12] in out
+            assert used.id[:12] not in out
+        (told,) = json.loads(rewind("ls", "--unused", "last", "--json")[1])
+        assert told["id"] == unused.id
+        assert "older" not in out
+
+    def test_what_was_not_there_yet_is_not_unused(self, rewind: Call, shelf: Shelf) -> None:
+        """A run cannot have used what was recorded after its end."""
+        used, later = (shelf.record(chat(text), chat_answer(text)) for text in ("a", "b"))
+        shelf.log(step(1, "exact", cassette=used.id), ended_at=later.recorded_at - 0.5)
+        assert "used every recording" in rewind("ls", "--unused", "last")[1]
+        assert json.loads(rewind("ls", "--unused", "last", "--json")[1]) == []
+
+    def test_the_limit_counts_among_the_unused(self, rewind: Call, shelf: Shelf) -> None:
+        """What is not shown is counted among what was asked for."""
+        used, *_ = [shelf.record(chat(f"q{n}"), chat_answer("a")) for n in range(4)]
+        shelf.log(step(1, "exact", cassette=used.id))
+        assert "2 older recordings not shown" in rewind("ls", "--unused", "last", "-n", "1")[1]
+
+    def test_a_run_that_is_not_there_is_said(self, rewind: Call, shelf: Shelf) -> None:
+        """A wrong id is an error of one line, not an empty list."""
+        shelf.record(chat("q"), chat_answer("a"))
+        status, out, err = rewind("ls", "--unused", "nope")
+        assert (status, out, err.count("\n")) == (1, "", 1)
+
+
 class TestRuns:
     def test_calls_by_tier(self, rewind: Call, shelf: Shelf) -> None:
         """A run shows its model calls by tier, misses first, and other calls apart."""
@@ -283,10 +175,12 @@ class TestRuns:
         assert "1 older run not shown" in rewind("runs", "-n", "1")[1]
 
     def test_json_is_the_record_with_its_counts(self, rewind: Call, shelf: Shelf) -> None:
-        """The JSON adds `tiers` and `side` to the run's record."""
+        """The JSON adds counts by tier and model, and what was saved, to the run's record."""
         shelf.log(step(1, "exact"), step(2, "failed"), step(3, "passed", cls="telemetry"), session="s")
         (run,) = json.loads(rewind("runs", "--json")[1])
         assert (run.pop("tiers"), run.pop("side")) == ({"failed": 1, "exact": 1}, 1)
+        assert run.pop("models") == {"gpt-test": 2}
+        assert (run.pop("tokens_saved"), run.pop("saved_ms")) == (1234, 4000)
         assert RunRecord.model_validate(run).session == "s"
 
 
@@ -316,26 +210,6 @@ class TestSteps:
         shelf.log(*made)
         told = json.loads(rewind("steps", RUN[:8], "--json")[1])
         assert [StepRecord.model_validate(record) for record in told] == made
-
-
-class TestStats:
-    def test_numbers(self, rewind: Call, shelf: Shelf) -> None:
-        """Hits save tokens and time, other tiers do not; sizes are those of the store."""
-        shelf.record(chat("q"), chat_answer("a"))
-        shelf.log(step(1, "exact"), step(2, "normalised"), step(3, "recorded"), step(4, "passed", cls="side"))
-        told = json.loads(rewind("stats", "--json")[1])
-        assert told["tiers"] == {"exact": 1, "normalised": 1, "recorded": 1}
-        assert (told["runs"], told["steps"], told["side"]) == (1, 3, 1)
-        assert told["tokens_saved"] == 2 * (1200 + 34)
-        assert told["saved_ms"] == 2 * (4200 - 200)
-        assert told["store"]["path"] == str(shelf.settings.store)
-        assert told["store"]["cassettes"] == 1
-        assert told["store"]["bytes_on_disk"] > told["store"]["bytes_uncompressed"] > 0
-        assert told["store"]["indexed"] == 1
-        out = rewind("stats")[1]
-        assert "3: 1 exact, 1 normalised, 1 recorded" in out
-        assert "2,468" in out
-        assert "8.0 s" in out
 
 
 CHAT_TOOL_CALL: JsonObject = {

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from proxy.calls import CHAT_PATH, OPENAI, new_prompt
+from proxy.calls import CHAT_PATH, OPENAI, fake_credential, new_prompt
 from proxy.conftest import Stage
+from proxy.looking import run_of
 from rewind_proxy.cli.provider import FakeProvider
 from support.children import Child, Finished, environment, rewind
 from support.children import run as run_command
@@ -109,6 +110,10 @@ def test_record_then_replay_without_the_provider(place: Place) -> None:
     counts = ("mode", "steps", "recorded", "unused", "child_exit")
     assert [recorded.report[name] for name in counts] == ["auto", 2, 2, 0, 0]
     assert replayed.report.pop("tokens_saved") > 0
+    assert replayed.report.pop("saved_ms") >= 0
+    # Prices are in the development environment where they install; the fake provider's model has none.
+    assert replayed.report.pop("money_saved_usd") is None
+    assert replayed.report.pop("runs") == [run_of(place.notes.parent / "store", "ci").id]
     assert replayed.report == {
         "mode": "replay",
         "session": "ci",
@@ -126,6 +131,15 @@ def test_record_then_replay_without_the_provider(place: Place) -> None:
         "child_exit": 0,
         "misses": [],
     }
+
+
+def test_the_session_of_a_run_can_have_any_name(place: Place, stage: Stage) -> None:
+    """`--session` is in log and report as it was given; what looks like a credential is in neither."""
+    secret, store = fake_credential(), place.notes.parent / "store"
+    for given, shown in (("night, a=b: é ⟨1⟩", "night, a=b: é ⟨1⟩"), (f"of {secret}", "of [REDACTED]")):
+        named = run(place, stage.provider, client(place, new_prompt()), "auto", "--session", given)
+        assert named.report["session"] == shown
+        assert named.report["runs"] == [run_of(store, shown).id]
 
 
 # Exit statuses

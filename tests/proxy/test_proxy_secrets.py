@@ -17,7 +17,7 @@ from mitmproxy.io import FlowReader
 from proxy.calls import ANTHROPIC, CHAT_PATH, GEMINI, OPENAI, fake_credential, new_prompt
 from proxy.conftest import CONTROL, tell
 from proxy.looking import steps_of
-from proxy.test_proxy_sessions import credentials
+from proxy.naming import credentials
 from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.cli.provider import FakeProvider
 from support.children import Finished

@@ -1,21 +1,24 @@
-"""Sessions: how a client names its own, and in which order it gets the answers to one request."""
+"""Sessions: in which order one gets the answers to one request, and what a client may ask for."""
 
 from __future__ import annotations
 
-import base64
 import http.client
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import NamedTuple
 
 import pytest
 
 from proxy.calls import CHAT, CHAT_PATH, OPENAI, new_prompt
 from proxy.conftest import CONTROL, Stage, Start, tell
-from proxy.looking import recorded, run_of, steps_of
+from proxy.looking import recorded, steps_of
+from proxy.naming import say_with_user
 from rewind_proxy.cli.provider import FakeProvider
 from rewind_proxy.store import Log
-from support.client import Client, tunnel
+from support.client import Client
 from support.proxies import Proxy, proxy
 
 
@@ -89,6 +92,31 @@ def test_a_proxy_started_anew_begins_again(repeated: Repeated, start: Start, sto
     assert all(run.ended_at and run.ended_at >= run.started_at for run in runs)
 
 
+def test_sessions_at_once_each_go_their_own_way(
+    repeated: Repeated, start: Start, stopped: FakeProvider
+) -> None:
+    """However a session got its name, it has all answers in order, while others ask at the same time."""
+    begin = Barrier(7)
+    with start(
+        provider=stopped, settings={"mode": "replay", "session": "at once"}, store=repeated.store
+    ) as running:
+
+        def ask(user: str, header: str) -> list[bytes]:
+            begin.wait(timeout=30)
+            headers = {"x-rewind-session": header} if header else {}
+            return [say_with_user(running, repeated.prompt, user, headers).body for _ in range(4)]
+
+        named = [("", "")]
+        named += [(f"user {n}", "") for n in range(3)] + [("same", f"header {n}") for n in range(3)]
+        with ThreadPoolExecutor(len(named)) as threads:
+            got = list(threads.map(lambda names: ask(*names), named))
+    assert got == [[*repeated.answers, repeated.answers[2]]] * len(named)
+    for user, header in named:
+        steps = steps_of(repeated.store, header or user or "at once", 4)
+        assert len({step.cassette for step in steps}) == 3
+        assert {step.tier for step in steps} == {"exact"}
+
+
 @pytest.mark.parametrize(("repeat", "place"), [("first", 0), ("last", 2)])
 def test_one_answer_can_be_enough(repeated: Repeated, replaying: Proxy, repeat: str, place: int) -> None:
     """`rewind_repeat` says which of several a session gets every time."""
@@ -121,100 +149,6 @@ def test_the_newest_run_answers(live: Proxy, offline: Proxy) -> None:
     finally:
         tell(live, "set", "rewind_mode", "")
     assert answers(offline, prompt, new_prompt(), 1) == recordings[1:]
-
-
-# Names
-
-
-def credentials(name: str, password: str = "x") -> str:
-    """`Proxy-Authorization` as clients make it from the user name in a proxy's URL."""
-    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
-
-
-def heard_nothing_of_ours(stage: Stage, prompt: str) -> bool:
-    """Whether the provider got the request without headers for us."""
-    [request] = stage.heard(prompt)
-    ours = ("x-rewind-session", "x-rewind-mode", "proxy-authorization")
-    return not set(ours) & {name for name, _ in request.headers}
-
-
-def test_a_header_names_the_session(live: Proxy, stage: Stage) -> None:
-    """`x-rewind-session` is in the log, and does not reach the provider."""
-    prompt, session = new_prompt(), new_prompt()
-    headers = {"x-rewind-session": session, "x-rewind-mode": "", "user-agent": "tests/1"}
-    CHAT.once(live, prompt, headers=headers)
-    assert heard_nothing_of_ours(stage, prompt)
-    run = run_of(live.store, session)
-    assert (run.mode, run.client) == ("auto", "tests/1")
-
-
-def ask_with_user(live: Proxy, prompt: str, name: str, headers: Mapping[str, str]) -> int:
-    """Ask through a tunnel that was opened with a user name, as `HTTPS_PROXY=http://name:x@…` does."""
-    connection = http.client.HTTPSConnection("127.0.0.1", live.port, context=live.trust(), timeout=30)
-    connection.set_tunnel(OPENAI, 443, {"Proxy-Authorization": credentials(name)})
-    try:
-        connection.request("POST", CHAT_PATH, http_body(prompt), dict(headers))
-        response = connection.getresponse()
-        response.read()
-        return response.status
-    finally:
-        connection.close()
-
-
-def http_body(prompt: str) -> bytes:
-    """A body for Chat Completions."""
-    return b'{"model":"m1","messages":[{"role":"user","content":"%s"}]}' % prompt.encode()
-
-
-def test_the_user_name_at_the_proxy_names_the_session(live: Proxy, stage: Stage) -> None:
-    """A name in the proxy's URL is enough, with any password."""
-    prompt, session = new_prompt(), new_prompt()
-    assert ask_with_user(live, prompt, session, {}) == 200
-    assert heard_nothing_of_ours(stage, prompt)
-    [step] = steps_of(live.store, session)
-    assert step.tier == "recorded"
-
-
-def test_the_header_goes_before_the_user_name(live: Proxy) -> None:
-    """A client that says both means the nearer one."""
-    prompt, session = new_prompt(), new_prompt()
-    ask_with_user(live, prompt, new_prompt(), {"x-rewind-session": session})
-    steps_of(live.store, session)
-
-
-def test_the_user_name_counts_without_tls_too(live: Proxy, stage: Stage) -> None:
-    """On plain HTTP the credentials come with the request; they are for the proxy alone."""
-    prompt, session = new_prompt(), new_prompt()
-    with Client(live, OPENAI, tls=False) as client:
-        got = client.post(CHAT_PATH, http_body(prompt), {"proxy-authorization": credentials(session)})
-    assert got.status == 200
-    assert heard_nothing_of_ours(stage, prompt)
-    steps_of(live.store, session)
-
-
-@pytest.mark.parametrize("value", ["Bearer x", "Basic !", "Basic /w==", "Basic"])
-def test_other_credentials_for_the_proxy_name_nothing(live: Proxy, stage: Stage, value: str) -> None:
-    """What is no user name is taken out all the same, and harms nothing."""
-    prompt = new_prompt()
-    with Client(live, OPENAI, tls=False) as client:
-        got = client.post(CHAT_PATH, http_body(prompt), {"proxy-authorization": value})
-    assert got.status == 200
-    assert heard_nothing_of_ours(stage, prompt)
-
-
-def test_a_proxy_with_a_password_asks_for_it_first(start: Start, stage: Stage) -> None:
-    """mitmproxy's `proxyauth` works: 407 before anything else, then the user name is the session."""
-    prompt, session = new_prompt(), new_prompt()
-    with start(provider=stage.provider, options=["--proxyauth", "any"]) as running:
-        connection = None
-        status, connection = tunnel(running, OPENAI, 443)
-        connection.close()
-        assert status == 407
-        with Client(running, OPENAI, tls=False) as client:
-            assert client.post(CHAT_PATH, http_body(prompt)).status == 407
-        assert ask_with_user(running, prompt, session, {}) == 200
-        steps_of(running.store, session)
-        assert heard_nothing_of_ours(stage, prompt)
 
 
 # Replay asked for by the client
@@ -267,7 +201,8 @@ def test_a_client_may_speak_tls_to_the_proxy(live: Proxy, stage: Stage) -> None:
     context.check_hostname = False
     connection = http.client.HTTPSConnection("127.0.0.1", live.port, context=context, timeout=30)
     try:
-        connection.request("POST", f"http://{OPENAI}{CHAT_PATH}", http_body(prompt))
+        body = json.dumps(CHAT.body(prompt, "m1", 100))
+        connection.request("POST", f"http://{OPENAI}{CHAT_PATH}", body)
         response = connection.getresponse()
         assert (response.status, response.getheader("x-rewind")) == (200, "recording")
         assert response.read()

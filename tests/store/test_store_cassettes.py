@@ -58,6 +58,8 @@ def test_answers_to_one_request_keep_their_order(store: Store) -> None:
         b"first reply",
     ]
     assert [record.seq for record in found] == sorted({record.seq for record in found})
+    first, second, _ = found
+    assert [store.count_of(ids) for ids in ([first.id], [second.id], [digest("other")])] == [2, 1, 0]
     assert found[0].id == found[2].id
     request_message = 1
     assert store.stats().blobs == 2 + request_message

@@ -40,14 +40,22 @@ class Got:
 class Client:
     """One kept connection through a proxy to one host."""
 
-    def __init__(self, proxy: Proxy, host: str, *, tls: bool = True, port: int | None = None) -> None:
+    def __init__(
+        self,
+        proxy: Proxy,
+        host: str,
+        *,
+        tls: bool = True,
+        port: int | None = None,
+        tunnel_headers: Mapping[str, str] | None = None,
+    ) -> None:
         self._prefix = ""
         self._connection: http.client.HTTPConnection
         if tls:
             self._connection = http.client.HTTPSConnection(
                 "127.0.0.1", proxy.port, context=proxy.trust(), timeout=30
             )
-            self._connection.set_tunnel(host, port or 443)
+            self._connection.set_tunnel(host, port or 443, tunnel_headers)
         else:
             self._connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=30)
             self._prefix = f"http://{host}" + (f":{port}" if port else "")

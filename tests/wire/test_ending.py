@@ -46,7 +46,7 @@ def chunk(reason: str | None = None, index: int = 0, **more: JsonValue) -> JsonO
 USAGE: JsonObject = {
     "prompt_tokens": 7,
     "completion_tokens": 3,
-    "prompt_tokens_details": {"cached_tokens": 2},
+    "prompt_tokens_details": {"cached_tokens": 2, "cache_write_tokens": 1},
 }
 
 
@@ -92,7 +92,7 @@ def test_a_stream_of_several_choices() -> None:
 def test_chat_usage() -> None:
     """The usage chunk and the model are read."""
     body = sse(chunk("stop"), {"choices": [], "usage": USAGE}, "[DONE]")
-    assert ending("chat_completions", "sse", body) == Ending("complete", "m1", Usage(7, 3, 2))
+    assert ending("chat_completions", "sse", body) == Ending("complete", "m1", Usage(7, 3, 2, 1))
 
 
 def responses(kind: str, **more: JsonValue) -> JsonObject:
@@ -129,7 +129,12 @@ START: JsonObject = {
     "type": "message_start",
     "message": {
         "model": "m1",
-        "usage": {"input_tokens": 5, "output_tokens": 1, "cache_read_input_tokens": 4},
+        "usage": {
+            "input_tokens": 5,
+            "output_tokens": 1,
+            "cache_read_input_tokens": 4,
+            "cache_creation_input_tokens": 2,
+        },
     },
 }
 
@@ -154,9 +159,9 @@ def test_anthropic_stream(events: list[JsonValue], kind: Kind) -> None:
 
 
 def test_anthropic_usage() -> None:
-    """The counts of the start and of the end are put together."""
+    """The counts of the start and of the end are put together; what a cache held went in too."""
     body = sse(START, delta("end_turn"), {"type": "message_stop"}, named=True)
-    assert ending("anthropic", "sse", body) == Ending("complete", "m1", Usage(5, 9, 4))
+    assert ending("anthropic", "sse", body) == Ending("complete", "m1", Usage(11, 9, 4, 2))
 
 
 def candidate(reason: str | None = None, **more: JsonValue) -> JsonObject:

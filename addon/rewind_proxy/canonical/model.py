@@ -34,6 +34,8 @@ Operation = Literal["generate", "count_tokens", "embed"]
 Role = Literal["system", "user", "assistant", "tool"]
 EndpointClass = Literal["model", "side", "telemetry", "auth", "socket"]
 Tier = Literal["exact", "normalised", "alias", "recorded", "miss", "passed", "failed"]
+HIT_TIERS: frozenset[Tier] = frozenset({"exact", "normalised", "alias"})
+"""The tiers of what was answered from the store."""
 Mode = Literal["auto", "replay", "record", "passthrough"]
 
 
@@ -119,11 +121,14 @@ class Volatile:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the provider counted them."""
+    """Tokens as the provider counted them, in the same terms for all of them."""
 
     input_tokens: int = 0
+    """All that went in: what was read from and written to a cache is part of it."""
     output_tokens: int = 0
     cached_tokens: int = 0
+    """Read from a cache."""
+    cache_written_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

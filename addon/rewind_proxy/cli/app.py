@@ -24,13 +24,28 @@ from rewind_proxy.cli import (
     run,
     script,
     show,
+    stats,
     test_match,
 )
 from rewind_proxy.cli.output import print_error, tolerate_narrow_encodings
 from rewind_proxy.errors import RewindError
 
 # In the order in which `rewind --help` shows them.
-GROUPS = (run, demo, look, show, explain, canon, test_match, review, maintain, porting, environment, script)
+GROUPS = (
+    run,
+    demo,
+    look,
+    stats,
+    show,
+    explain,
+    canon,
+    test_match,
+    review,
+    maintain,
+    porting,
+    environment,
+    script,
+)
 
 
 def make_app() -> typer.Typer:

@@ -25,6 +25,7 @@ from rewind_proxy.cli.environment import DEFAULT_PORT, warn
 from rewind_proxy.cli.output import console, print_error
 from rewind_proxy.cli.proxy_child import ProxyChild, ProxyError, child_variables, command
 from rewind_proxy.cli.run_summary import print_summary
+from rewind_proxy.cli.savings import with_money
 from rewind_proxy.cli.settings_flags import as_options, with_settings
 from rewind_proxy.errors import RewindError
 from rewind_proxy.report import FAILED_EXIT, REFUSED_EXIT
@@ -77,7 +78,7 @@ def run_command(
         variables = agent_variables(authority, bundle, hosts, listening.port)
         child_exit = run_child([executable, *words[1:]], variables)
         try:
-            result = proxy.end() | {"child_exit": child_exit}
+            result = with_money(proxy.end(), resolved) | {"child_exit": child_exit}
         except ProxyError as error:  # nothing went live: the command had no other way out
             print_error(f"{error}\nthe command itself ended with {child_exit}")
             raise typer.Exit(FAILED_EXIT) from None

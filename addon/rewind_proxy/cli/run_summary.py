@@ -6,11 +6,13 @@ from pathlib import Path
 
 from rich.text import Text
 
-from rewind_proxy.canonical.model import JsonObject, Tier
-from rewind_proxy.cli.output import TIER_STYLES, as_text, console, number, plural, safe_line
+from rewind_proxy.canonical.model import HIT_TIERS, JsonObject, Tier
+from rewind_proxy.cli.amounts import dollars
+from rewind_proxy.cli.output import TIER_STYLES, as_text, console, duration, number, plural, safe_line
 from rewind_proxy.explain.miss import miss_lines
 
 _MISSES_SHOWN = 5
+_LEAST_MS = 1000
 _COUNTS: tuple[tuple[str, Tier], ...] = (
     ("exact", "exact"),
     ("normalised", "normalised"),
@@ -54,7 +56,7 @@ def print_orphans(report: JsonObject) -> None:
 
 
 def headline(report: JsonObject) -> Text:
-    """`rewind · replay · 3 calls: 2 exact, 1 normalised · 812 tokens saved`."""
+    """`rewind · replay · 3 calls: 2 exact, 1 normalised · 812 tokens, $0.07 and 4.2 s saved · 2 unused`."""
     line = Text("rewind", style="bold").append(f" · {report['mode']} · ", style="default")
     line.append(plural(_count(report, "steps"), "call"), style="default")
     parts = [
@@ -64,16 +66,29 @@ def headline(report: JsonObject) -> Text:
     ]
     if parts:
         line.append(": ", style="default").append(Text(", ").join(parts))
-    if report["tokens_saved"]:
-        line.append(f" · {number(_count(report, 'tokens_saved'))} tokens saved", style="default")
+    if saved := _saved(report):
+        line.append(f" · {saved} saved", style="default")
     if report["side"]:
         line.append(f" · {number(_count(report, 'side'))} side", style="dim")
+    if report["unused"] and any(report[name] for name in (*HIT_TIERS, "refused")):
+        line.append(f" · {number(_count(report, 'unused'))} unused", style="dim")
     if not report["steps"]:
         line.append(" · no model call arrived", style="yellow")
     tunnelled = report["tunnelled"]
     if isinstance(tunnelled, list) and tunnelled:
         line.append(f" · tunnelled {safe_line(', '.join(map(str, tunnelled)))}", style="dim")
     return line
+
+
+def _saved(report: JsonObject) -> str:
+    """`812 tokens, $0.07 and 4.2 s`: of money and time only what is known and worth a word."""
+    tokens, money, ms = (report[name] for name in ("tokens_saved", "money_saved_usd", "saved_ms"))
+    parts = [f"{number(tokens)} tokens"] if isinstance(tokens, int) and tokens else []
+    if isinstance(money, float) and money:
+        parts.append(dollars(money))
+    if isinstance(ms, int) and ms >= _LEAST_MS:
+        parts.append(duration(ms))
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def miss_text(miss: JsonObject) -> Text:

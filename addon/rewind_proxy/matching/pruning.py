@@ -6,14 +6,12 @@ What is used is a cassette: recordings of equal content are deleted together or 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from rewind_proxy.canonical.model import Tier
+from rewind_proxy.canonical.model import HIT_TIERS
 from rewind_proxy.errors import StoreError
-from rewind_proxy.store import AliasRecord, CassetteRecord, Log
-
-_REPLAYED: frozenset[Tier] = frozenset({"exact", "normalised", "alias"})
+from rewind_proxy.store import AliasRecord, CassetteRecord, Log, RunRecord, StepRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ def uses(records: Iterable[CassetteRecord], aliases: Iterable[AliasRecord], log:
             if step.cassette is not None:
                 found.runs[run.id].add(step.cassette)
                 found.last[step.cassette] = max(step.started_at, found.last.get(step.cassette, 0))
-                if step.tier in _REPLAYED:
+                if step.tier in HIT_TIERS:
                     found.replayed.add(step.cassette)
     return found
 
@@ -78,6 +76,17 @@ def never_replayed(found: Uses) -> set[str]:
     _need_log(found)
     newest = {cassette for run in found.newest(1) for cassette in found.runs[run]}
     return set(found.last) - found.replayed - newest
+
+
+def untouched_by(
+    run: RunRecord, steps: Iterable[StepRecord], records: Iterable[CassetteRecord]
+) -> Iterator[CassetteRecord]:
+    """The recordings of model calls that a run neither replayed nor made, though it could have used them."""
+    touched = {step.cassette for step in steps}
+    for record in records:
+        there = run.ended_at is None or record.recorded_at <= run.ended_at
+        if record.request.cls == "model" and there and record.id not in touched:
+            yield record
 
 
 def _need_log(found: Uses) -> None:

@@ -188,8 +188,11 @@ class Rewind:
             session, asked_mode = traffic.take_own_headers(flow)
             if asked_mode:
                 mode = "replay"  # whatever else the header says, it does not ask for a live call
+            # The nearest to the call counts: its header, its client's proxy URL, the proxy's own setting.
             session = (
-                session or self._connections.session_of(flow.client_conn) or self.runtime.settings.session
+                session
+                or self._connections.session_of(flow.client_conn)
+                or self.runtime.settings.session.strip()
             )
             headers = tuple(flow.request.headers.items(multi=True))
             agent = flow.request.headers.get("user-agent", "")

@@ -36,6 +36,8 @@ LARGE_BODY = 2**20
 """Bytes as sent; below, handing a body to a thread costs more than it saves."""
 
 _NEWEST = 256
+SESSION_SHOWN = 200
+"""Characters of a session's name that are kept. Its whole name tells it from others."""
 
 Told = Callable[[StepRecord], None]
 
@@ -77,6 +79,7 @@ class Runtime:
                 raise
         self.engine = Engine(settings, opened.reader, opened.store)
         self._redactor = opened.reader.redactor
+        self.report.session = session_shown(self._redactor, settings.session)
         self._redacts_answers = opened.reader.redactor if settings.redact_answers else None
         self._recorder = Recorder(self.store, self.log, on_failure=_warn)
         # Answers are decoded and read on a thread of their own, so that a long one delays no other client.
@@ -107,7 +110,7 @@ class Runtime:
             stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%d-%H%M%S")
             run = RunRecord(
                 id=f"{stamp}-{secrets.token_hex(2)}",
-                session=redactor.text(session),
+                session=session_shown(redactor, session),
                 mode=self.settings.mode,
                 started_at=now,
                 client=redactor.text(client)[:200],
@@ -280,11 +283,18 @@ class Runtime:
         return self.report.to_json(cassettes=cassettes, child_exit=None) | told
 
     def _count_cassettes(self) -> int:
+        # An answer that came again is one more recording of the same cassette: touched with it.
+        touched = self.report.touched
         try:
-            return self.store.count("model")
+            return self.store.count("model") - self.store.count_of(touched) + len(touched)
         except RewindError as error:
             _warn(str(error))
             return 0
+
+
+def session_shown(redactor: Redactor, name: str) -> str:
+    """A session's name as the log and the report have it: redacted, then cut."""
+    return redactor.text(name)[:SESSION_SHOWN]
 
 
 def _warn(text: str) -> None:

@@ -13,6 +13,8 @@ def summary(report: JsonObject) -> str:
             words.append(f"{report[name]} {name}")
     if report["tokens_saved"]:
         words.append(f"{report['tokens_saved']} tokens saved")
+    if isinstance(ms := report["saved_ms"], int) and ms >= 1000:
+        words.append(f"{ms / 1000:.1f} s saved")
     if isinstance(tunnelled := report["tunnelled"], list) and tunnelled:
         words.append("tunnelled " + ", ".join(map(str, tunnelled)))
     return f"rewind ({report['mode']}): " + " · ".join(words)

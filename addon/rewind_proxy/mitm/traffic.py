@@ -60,9 +60,11 @@ def take_own_headers(flow: http.HTTPFlow) -> tuple[str, str]:
 
     Asked again it says the same: the values are kept with the flow.
     """
-    for name in (SESSION_HEADER, MODE_HEADER):
-        if name in flow.request.headers:
-            flow.metadata[name] = flow.request.headers.pop(name)
+    headers = flow.request.headers
+    if SESSION_HEADER in headers:
+        flow.metadata[SESSION_HEADER] = _name(headers.pop(SESSION_HEADER).encode("utf-8", "surrogateescape"))
+    if MODE_HEADER in headers:
+        flow.metadata[MODE_HEADER] = headers.pop(MODE_HEADER)
     return flow.metadata.get(SESSION_HEADER, ""), flow.metadata.get(MODE_HEADER, "")
 
 
@@ -77,9 +79,17 @@ def take_proxy_user(flow: http.HTTPFlow) -> str:
         user, _ = flow.metadata.get("proxyauth") or ("", "")
         return str(user or "")
     try:
-        return base64.b64decode(token, validate=True).decode("utf-8").partition(":")[0]
-    except ValueError:  # not base64 (of ASCII), or not UTF-8 inside
+        return _name(base64.b64decode(token, validate=True).partition(b":")[0])
+    except ValueError:  # not base64 (of ASCII)
         return ""
+
+
+def _name(sent: bytes) -> str:
+    """A session's name as a client sent it: UTF-8, else Latin-1 (`requests`; RFC 7617 leaves it open)."""
+    try:
+        return sent.decode().strip()
+    except UnicodeDecodeError:
+        return sent.decode("latin-1").strip()
 
 
 def answer(flow: http.HTTPFlow, status: int, headers: Iterable[Header], body: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from rewind_proxy.canonical.model import JsonValue
@@ -178,6 +178,11 @@ class Lookup:
         """How many recordings of a class there are."""
         with self._place.read() as txn:
             return recordings.count(txn, cls)
+
+    def count_of(self, ids: Iterable[str]) -> int:
+        """How many recordings cassettes have: an answer that came again is one more of the same id."""
+        with self._place.read() as txn:
+            return sum(1 for each in ids for _ in recordings.by_id(txn, each))
 
     def runs_present(self) -> tuple[str, ...]:
         """The runs that have recordings, in the order of their names (which sort by start)."""

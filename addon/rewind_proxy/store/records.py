@@ -78,8 +78,10 @@ class AnswerRecord(Record):
     """`complete`, `length` or (with `record_errors`) `error`."""
     model: str | None = None
     input_tokens: int = 0
+    """What a cache had to do with included, on every wire (`canonical.model.Usage`)."""
     output_tokens: int = 0
     cached_tokens: int = 0
+    cache_written_tokens: int = 0
     latency_ms: int = 0
     """From the request being sent to the last byte."""
     by_hand: bool = False
@@ -136,6 +138,7 @@ class StepRecord(Record):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    cache_written_tokens: int = 0
     preview: str = ""
     """The first 120 characters of the last message with text, redacted before the cut."""
     note: str = ""

@@ -66,14 +66,19 @@ def count(value: JsonValue) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def usage(value: JsonValue, read: str, written: str, cached: tuple[str, ...]) -> Usage | None:
-    """The usage object `value`: its three counts stand under these names, `cached` being a path."""
+def usage(value: JsonValue, read: str, written: str, cached: str) -> Usage | None:
+    """The usage object `value`: its counts stand under these names, those of the cache as OpenAI has them."""
     if not isinstance(value, dict):
         return None
-    found: JsonValue = value
-    for name in cached:
-        found = found.get(name) if isinstance(found, dict) else None
-    return Usage(count(value.get(read)), count(value.get(written)), count(found))
+    details = value.get(cached)
+    if not isinstance(details, dict):
+        details = {}
+    return Usage(
+        count(value.get(read)),
+        count(value.get(written)),
+        count(details.get("cached_tokens")),
+        count(details.get("cache_write_tokens")),
+    )
 
 
 def plain(form: Form, body: bytes) -> Ending:
@@ -85,7 +90,7 @@ def plain(form: Form, body: bytes) -> Ending:
         return Ending("complete")
     model = string(value.get("model"))
     counted = value.get("usage")
-    tokens = usage(counted, "prompt_tokens", "completion_tokens", ("prompt_tokens_details", "cached_tokens"))
+    tokens = usage(counted, "prompt_tokens", "completion_tokens", "prompt_tokens_details")
     return Ending("error" if value.get("error") is not None else "complete", model, tokens)
 
 

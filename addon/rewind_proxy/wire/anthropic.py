@@ -234,14 +234,21 @@ def _tool_choice(fields: JsonObject) -> None:
 
 
 def _usage(*values: JsonValue) -> Usage | None:
-    """The counts of the start and the end of a message: the later one wins where it has one."""
+    """The counts of the start and the end of a message: the later one wins where it has one.
+
+    `input_tokens` of this wire are only those that no cache had to do with.
+    """
     merged: JsonObject = {}
     for value in values:
         if isinstance(value, dict):
             merged |= present(value)
     if not merged:
         return None
-    return answers.usage(merged, "input_tokens", "output_tokens", ("cache_read_input_tokens",))
+    plain, written, cached, cache_written = (
+        answers.count(merged.get(f"{name}_tokens"))
+        for name in ("input", "output", "cache_read_input", "cache_creation_input")
+    )
+    return Usage(plain + cached + cache_written, written, cached, cache_written)
 
 
 def _whole_ending(body: bytes) -> Ending:

@@ -238,9 +238,7 @@ def _media(part: JsonObject, kind: JsonValue) -> JsonObject | None:
 
 
 def _usage(value: JsonValue) -> Usage | None:
-    return answers.usage(
-        value, "prompt_tokens", "completion_tokens", ("prompt_tokens_details", "cached_tokens")
-    )
+    return answers.usage(value, "prompt_tokens", "completion_tokens", "prompt_tokens_details")
 
 
 def _whole_ending(body: bytes) -> Ending:

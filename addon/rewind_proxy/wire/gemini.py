@@ -121,8 +121,10 @@ def _ending(chunks: list[JsonObject], choices: int) -> Ending:
 
 
 def _usage(value: JsonValue) -> Usage | None:
-    found = answers.usage(value, "promptTokenCount", "candidatesTokenCount", ("cachedContentTokenCount",))
-    if found is None or not isinstance(value, dict):
+    if not isinstance(value, dict):
         return None
-    written = found.output_tokens + answers.count(value.get("thoughtsTokenCount"))
-    return Usage(found.input_tokens, written, found.cached_tokens)
+    read, used, written, thought, cached = (
+        answers.count(value.get(f"{name}TokenCount"))
+        for name in ("prompt", "toolUsePrompt", "candidates", "thoughts", "cachedContent")
+    )
+    return Usage(read + used, written + thought, cached)

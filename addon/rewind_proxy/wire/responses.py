@@ -121,9 +121,7 @@ _STATUS: dict[str, answers.Kind] = {
 
 def _response_ending(response: JsonObject) -> Ending:
     model = answers.string(response.get("model"))
-    usage = answers.usage(
-        response.get("usage"), "input_tokens", "output_tokens", ("input_tokens_details", "cached_tokens")
-    )
+    usage = answers.usage(response.get("usage"), "input_tokens", "output_tokens", "input_tokens_details")
     if response.get("error") is not None:
         return Ending("error", model, usage)
     if "status" not in response:  # a compaction has none

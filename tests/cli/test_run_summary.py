@@ -1,0 +1,43 @@
+"""The line that `rewind run` ends with: what it names, and what it leaves out."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewind_proxy.canonical.model import JsonValue
+from rewind_proxy.cli.run_summary import headline
+from rewind_proxy.report import Report
+
+
+def told(**known: JsonValue) -> str:
+    """The headline of a report with these members, and nothing else in it."""
+    return headline(Report("replay").to_json(cassettes=0, child_exit=0) | known).plain
+
+
+@pytest.mark.parametrize(
+    ("saved", "words"),
+    [
+        ((0, None, 0), ""),
+        ((812, None, 999), " · 812 tokens saved"),
+        ((18_750, None, 4200), " · 18,750 tokens and 4.2 s saved"),
+        ((18_750, 0.07, 4200), " · 18,750 tokens, $0.07 and 4.2 s saved"),
+        ((12, 0.0001, 0), " · 12 tokens and under $0.01 saved"),
+        ((0, None, 65_000), " · 1 min 5 s saved"),
+    ],
+)
+def test_what_was_saved(saved: tuple[int, float | None, int], words: str) -> None:
+    """Tokens, money and time, each only where it is known and worth a word."""
+    tokens, money, ms = saved
+    line = told(steps=1, exact=1, tokens_saved=tokens, money_saved_usd=money, saved_ms=ms)
+    assert line == f"rewind · replay · 1 call: 1 exact{words}"
+
+
+def test_what_was_not_used_of_the_recordings() -> None:
+    """A run that was answered, or should have been, says how many recordings it did not touch."""
+    assert told(steps=1, exact=1, unused=3).endswith("1 exact · 3 unused")
+    assert told(steps=1, refused=1, unused=3).endswith("1 refused · 3 unused")
+
+
+def test_a_first_recording_says_nothing_of_others() -> None:
+    """Where nothing was to be replayed, what other runs recorded is not unused."""
+    assert "unused" not in told(steps=1, recorded=1, unused=3)
