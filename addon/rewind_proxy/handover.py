@@ -8,3 +8,17 @@ REPORT_FLAG = "--report"
 """A file that is written with the report (DESIGN §12, without the child's exit) when the proxy has ended."""
 FLOWS_TOOL = "flows"
 """What the child is told to be, to print the flows of a file (`porting.flow_lines`)."""
+STEPS_FLAG = "--steps"
+"""A file that is written with every model step (`journal.JournalStep`) when the proxy has ended."""
+QUESTIONS_FLAG = "--questions"
+"""The proxy is led by lines: what it says goes to standard output, one JSON object a line, and nothing else.
+
+`{"port"}` once it listens; for each line `REPORT_QUESTION` on its standard input the report of the model
+calls since the last one (`journal.report_of`, with its `text` in each miss). It ends when its standard input
+does, with a last report.
+"""
+REPORT_QUESTION = "report"
+PROXY_URL = "http://rewind.invalid"
+"""Stands for the URL of the proxy in an environment that is made before the proxy has a port."""
+PLUGIN_PROXY = "rewind_proxy.cli.plugin_proxy"
+"""The module that the pytest plugin runs, perhaps by another interpreter than its own."""

@@ -35,6 +35,16 @@ def test_steps_are_logged_within_half_a_second(store: Store, log: Log) -> None:
         assert [step.cassette for step in log.steps("run-1")] == [None, record.id]
 
 
+def test_flushing_waits_for_what_was_given(store: Store, log: Log) -> None:
+    """Steps need not wait for their batch when somebody asks; after the end there is nothing to do."""
+    with Recorder(store, log) as recorder:
+        for number in range(5):
+            recorder.log_step(make_step(number))
+        recorder.flush()
+        assert len(log.steps("run-1")) == 5
+    recorder.flush()
+
+
 def test_steps_are_written_in_batches(store: Store, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand steps take few transactions."""
     sizes: list[int] = []

@@ -2,8 +2,8 @@
 
 `proxy` is a lean master: only the add-ons that a recording proxy needs. `dump` and `web` are mitmproxy's own
 tools with all their flags and our add-on in its place. `--ready FILE` is written with `{"port", "url"}` once
-the proxy listens, `--report FILE` with the report when it has ended. `flows FILE` prints the flows of a file
-for `rewind import`.
+the proxy listens, `--report FILE` with the report when it has ended (`handover.py` has all such flags).
+`flows FILE` prints the flows of a file for `rewind import`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,17 @@ from mitmproxy.addons import (
 )
 from mitmproxy.tools import cmdline, main
 
-from rewind_proxy.handover import FLOWS_TOOL, READY_FLAG, REPORT_FLAG, UPSTREAM_AUTH_VARIABLE
-from rewind_proxy.mitm.child import equip
+from rewind_proxy.handover import (
+    FLOWS_TOOL,
+    QUESTIONS_FLAG,
+    READY_FLAG,
+    REPORT_FLAG,
+    STEPS_FLAG,
+    UPSTREAM_AUTH_VARIABLE,
+)
+from rewind_proxy.mitm.child import Orders, equip
 from rewind_proxy.mitm.flows import print_flows
+from rewind_proxy.mitm.questions import take_standard_output
 
 
 class LeanMaster(master.Master):
@@ -62,42 +70,46 @@ def run(arguments: Sequence[str]) -> None:
     parser.add_argument("tool", choices=("proxy", "dump", "web"))
     parser.add_argument(READY_FLAG, type=Path)
     parser.add_argument(REPORT_FLAG, type=Path)
+    parser.add_argument(STEPS_FLAG, type=Path)
+    parser.add_argument(QUESTIONS_FLAG, action="store_true")
     own, rest = parser.parse_known_args(arguments)
+    answers = take_standard_output() if own.questions else None
+    orders = Orders(own.ready, own.report, own.steps, answers)
     if upstream_auth := os.environ.pop(UPSTREAM_AUTH_VARIABLE, None):
         rest += ["--set", f"upstream_auth={upstream_auth}"]
 
     class Proxy(LeanMaster):
         def __init__(self, opts: options.Options) -> None:
             super().__init__(opts)
-            equip(self, next_layer.NextLayer, own.ready, own.report)
+            equip(self, next_layer.NextLayer, orders)
 
     match own.tool:
         case "proxy":
             main.run(Proxy, cmdline.mitmdump, rest)
         case "dump":
-            main.run(_dump(own.ready, own.report), cmdline.mitmdump, rest)
+            main.run(_dump(orders), cmdline.mitmdump, rest)
         case "web":
-            main.run(_web(own.ready, own.report), cmdline.mitmweb, rest)
+            main.run(_web(orders), cmdline.mitmweb, rest)
 
 
-def _dump(ready: Path | None, report: Path | None) -> type[master.Master]:
+def _dump(orders: Orders) -> type[master.Master]:
     from mitmproxy.tools.dump import DumpMaster  # the lean proxy starts without it
 
     class Dump(DumpMaster):
         def __init__(self, opts: options.Options) -> None:
             super().__init__(opts)
-            equip(self, script.ScriptLoader, ready, report)
+            equip(self, script.ScriptLoader, orders)
 
     return Dump
 
 
-def _web(ready: Path | None, report: Path | None) -> type[master.Master]:
+def _web(orders: Orders) -> type[master.Master]:
     from mitmproxy.tools.web.master import WebMaster  # nor a web server
 
     class Web(WebMaster):
         def __init__(self, opts: options.Options) -> None:
             super().__init__(opts)
-            equip(self, script.ScriptLoader, ready, report)
+            equip(self, script.ScriptLoader, orders)
 
     return Web
 

@@ -19,6 +19,7 @@ from mitmproxy.log import ALERT
 from rewind_proxy.canonical.model import JsonObject, Mode, Tier
 from rewind_proxy.engine import Fail, Forward, Refuse, Replay, Serve, Step, refuse_failed, refuse_mode
 from rewind_proxy.errors import RewindError
+from rewind_proxy.journal import Journal
 from rewind_proxy.mitm import contentview, labels, options, traffic
 from rewind_proxy.mitm.commands import Commands
 from rewind_proxy.mitm.connections import Connections
@@ -43,15 +44,16 @@ from rewind_proxy.wire import Host, HostTable
 _GARBAGE = (50_000, 20, 50)
 """Objects, and rounds of a younger generation, before the collector looks (`gc.set_threshold`)."""
 
+OnReport = Callable[[JsonObject, Settings], None]
 logger = logging.getLogger(__name__)
 
 
 class Rewind:
-    """The addon. `on_report` gets the report when the proxy ends."""
+    """The addon. `on_report` gets the report when the proxy ends, `journal` each model step that is over."""
 
     name = "rewind"
 
-    def __init__(self, on_report: Callable[[JsonObject, Settings], None] | None = None) -> None:
+    def __init__(self, on_report: OnReport | None = None, journal: Journal | None = None) -> None:
         self.settings: Settings | None = None
         self.runtime: Runtime | None = None
         self.hosts = HostTable({})
@@ -59,17 +61,18 @@ class Rewind:
         self._report: Report | None = None
         """Counts go on when the settings change."""
         self._on_report = on_report
+        self._journal = journal
         self.upstreams = Upstreams({}, self.hosts)
         self.seen = Seen()
         self._views = Views(self)
-        self._forwarding = Forwarding(self)
+        self.forwarding = Forwarding(self)
         self._connections = Connections(self)
         self._sockets = Sockets(self)
         self._pacing = Pacing()
         self._faulting = Faulting()
         self.addons = [
             self._connections,
-            self._forwarding,
+            self.forwarding,
             self._sockets,
             self._pacing,
             self._faulting,
@@ -121,13 +124,13 @@ class Rewind:
     def _open(self) -> None:
         assert self.settings is not None
         try:
-            self.runtime = Runtime(self.settings, self.hosts, _log_progress, self._report)
+            self.runtime = Runtime(self.settings, self.hosts, _log_progress, self._report, self._journal)
         except RewindError as error:
             logger.error("rewind: %s", error)  # an error while starting makes mitmdump exit with 1
             ctx.master.shutdown()
 
     def _close(self, why: str) -> None:
-        self._forwarding.end(why)
+        self.forwarding.end(why)
         runtime, self.runtime = self.runtime, None
         if runtime is None or self.settings is None:
             return
@@ -141,7 +144,7 @@ class Rewind:
 
     def done(self) -> None:
         """Write what is left and report."""
-        self._forwarding.finish_all()
+        self.forwarding.finish_all()
         self._close("the proxy ended first")
         if self._guard:
             self._guard.orphan(self.mode)
@@ -260,14 +263,14 @@ class Rewind:
                 "rewind: %s goes live after replayed steps: it carries ids that the provider has never seen.",
                 forward.step.id,
             )
-        self._forwarding.send(flow, forward, host)
+        self.forwarding.send(flow, forward, host)
         if forward.fault is not None:
             self._faulting.expect(flow, forward.fault)
 
     def _forward_unread(self, flow: http.HTTPFlow, step: Step) -> None:
         """mitmproxy has sent the body already, by `stream_large_bodies`, and kept nothing of it."""
         reason = "stream_large_bodies sent the body on before it was read"
-        self._forwarding.send(flow, _unread(step, "passed"), None, line=self._line(flow), reason=reason)
+        self.forwarding.send(flow, _unread(step, "passed"), None, line=self._line(flow), reason=reason)
 
     def _failed(
         self, flow: http.HTTPFlow, mode: Mode, step: Step | None, host: Host | None, error: Exception
@@ -284,10 +287,10 @@ class Rewind:
                 self._refuse(flow, refuse_failed(step, "model", error))
             return
         if step is None:
-            self._forwarding.direct(flow, host)
+            self.forwarding.direct(flow, host)
         else:
             reason = f"Rewind failed ({type(error).__name__})"
-            self._forwarding.send(flow, _unread(step, "failed"), host, line=line, reason=reason, failed=True)
+            self.forwarding.send(flow, _unread(step, "failed"), host, line=line, reason=reason, failed=True)
 
     def finish(self, flow: http.HTTPFlow, step: StepRecord | None) -> None:
         """Label a flow that is over, and mask its credentials.

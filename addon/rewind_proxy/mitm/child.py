@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from mitmproxy import ctx, master
 
-from rewind_proxy.canonical.model import JsonObject
+from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.journal import Journal
 from rewind_proxy.mitm.addon import Rewind
+from rewind_proxy.mitm.questions import Questions
 from rewind_proxy.settings import Settings
 
 _POLL = 0.01
@@ -19,13 +24,13 @@ _PARENT_POLL = 0.5
 
 
 class Ready:
-    """Writes `{"port": …, "url": …}` once the proxy listens; `url` is mitmweb's, token included.
+    """Tells `{"port": …, "url": …}` once the proxy listens; `url` is mitmweb's, token included.
 
     A proxy whose store did not open is on its way down, and is never ready.
     """
 
-    def __init__(self, file: Path, rewind: Rewind) -> None:
-        self._file = file
+    def __init__(self, tell: Callable[[JsonObject], None], rewind: Rewind) -> None:
+        self._tell = tell
         self._rewind = rewind
         self._task: asyncio.Task[None] | None = None
 
@@ -42,7 +47,18 @@ class Ready:
         url = getattr(ctx.master, "web_url", None)
         if url is None and "web_port" in ctx.options:
             url = f"http://{ctx.options.web_host}:{ctx.options.web_port}/"
-        write_json(self._file, {"port": addresses[0][1], "url": url})
+        self._tell({"port": addresses[0][1], "url": url})
+
+
+class Steps:
+    """Writes every model step when the proxy has ended. It stands after our add-on."""
+
+    def __init__(self, file: Path, journal: Journal) -> None:
+        self._file = file
+        self._journal = journal
+
+    def done(self) -> None:
+        write_json(self._file, [each.to_json() for each in self._journal.take()])
 
 
 class Orphan:
@@ -61,14 +77,26 @@ class Orphan:
         ctx.master.shutdown()
 
 
-def write_json(file: Path, value: JsonObject) -> None:
+def write_json(file: Path, value: JsonValue) -> None:
     """Write a JSON file that a waiting reader sees whole or not at all."""
     part = file.with_name(file.name + ".part")
-    part.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    # Escaped: half a character, which text of a client may hold, is no UTF-8.
+    part.write_text(json.dumps(value), encoding="ascii")
     part.replace(file)
 
 
-def equip(running: master.Master, before: type[Any], ready: Path | None, report: Path | None) -> None:
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What whoever started the proxy wants to be told, by the flags of `handover`."""
+
+    ready: Path | None = None
+    report: Path | None = None
+    steps: Path | None = None
+    answers: IO[str] | None = None
+    """Where to answer questions."""
+
+
+def equip(running: master.Master, before: type[Any], orders: Orders) -> None:
     """Put our add-on before the first add-on of type `before`: hooks go in the order of the chain.
 
     It stands where mitmproxy loads scripts: before what saves flows and before `TlsConfig`, which would ask
@@ -76,13 +104,20 @@ def equip(running: master.Master, before: type[Any], ready: Path | None, report:
     """
 
     def on_report(result: JsonObject, _: Settings) -> None:
-        if report is not None:
-            write_json(report, result)
+        if orders.report is not None:
+            write_json(orders.report, result)
 
     chain = running.addons.chain
     place = next(index for index, addon in enumerate(chain) if isinstance(addon, before))
-    rewind = Rewind(on_report)
+    journal = Journal()
+    wanted = orders.steps is not None or orders.answers is not None
+    rewind = Rewind(on_report, journal if wanted else None)
     chain.insert(place, running.addons.register(rewind))
     running.addons.add(Orphan())
-    if ready is not None:
-        running.addons.add(Ready(ready, rewind))
+    if orders.ready is not None:
+        running.addons.add(Ready(partial(write_json, orders.ready), rewind))
+    if orders.steps is not None:
+        running.addons.add(Steps(orders.steps, journal))
+    if orders.answers is not None:
+        questions = Questions(rewind, journal, orders.answers)
+        running.addons.add(questions, Ready(questions.tell, rewind))

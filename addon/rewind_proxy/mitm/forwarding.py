@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 NO_LINE: RequestLine = ("", "", "")
 """For a step whose reading tells method, host and path."""
+_POLL = 0.005
 CLIENT_GONE = "the client or the provider broke off"
 
 
@@ -102,6 +103,14 @@ class Forwarding:
         address = traffic.address_of(flow)
         traffic.send_to(flow, base_url)
         return address
+
+    async def settle(self, seconds: float) -> None:
+        """Wait until the calls that are under way now are over, for so many seconds at most."""
+        under_way = set(self._pending)
+        deadline = time.monotonic() + seconds
+        # A flow ends in one of two hooks, and rarely does anybody wait for that.
+        while under_way & self._pending.keys() and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL)
 
     def end(self, reason: str) -> None:
         """The proxy ends, or goes on under other settings: note the calls that are still under way."""

@@ -19,6 +19,7 @@ from rewind_proxy.canonical.model import JsonObject, Mode
 from rewind_proxy.canonical.redact import Redactor, auth_values
 from rewind_proxy.engine import Decision, Engine, Fail, Forward, Header, Refuse, Replay, Session, Step
 from rewind_proxy.errors import RewindError, StoreError
+from rewind_proxy.journal import Journal
 from rewind_proxy.matching.opening import open_ready
 from rewind_proxy.matching.reading import RawRequest, RequestReader
 from rewind_proxy.matching.reviewing import Review, best
@@ -26,7 +27,7 @@ from rewind_proxy.mitm.cassettes import Cassettes
 from rewind_proxy.recording import Captured, NotRecorded, exchange, passed_step, recorded_step, refusal
 from rewind_proxy.report import Report
 from rewind_proxy.settings import Settings
-from rewind_proxy.store import Recorder
+from rewind_proxy.store import Recorder, failed_step
 from rewind_proxy.store.records import AliasRecord, CassetteRecord, RunRecord, StepRecord
 from rewind_proxy.wire import Host, HostTable
 
@@ -58,16 +59,19 @@ class Runtime:
         hosts: HostTable,
         progress: Callable[[int, int], None],
         before: Report | None = None,
+        journal: Journal | None = None,
     ) -> None:
         """Open the store and log, and index the store for these settings. Raises `RewindError`.
 
-        `before` is the report of the proxy's life under other settings: its counts go on.
+        `before` is the report of the proxy's life under other settings: its counts go on. `journal` is given
+        every model step, when somebody wants them.
         """
         self.settings = settings
         if settings.fault:
             logger.warning("rewind: faults on purpose are on: %s", settings.fault)
         self.report = before or Report(settings.mode, settings.session)
         self.report.mode = settings.mode
+        self._journal = journal
         opened = self._opened = open_ready(settings, hosts, lambda _: progress)
         self.store, self.log = opened.store, opened.log
         self._cassettes = Cassettes(settings.cassettes) if settings.cassettes else None
@@ -116,6 +120,8 @@ class Runtime:
                 client=redactor.text(client)[:200],
             )
             known = self._sessions[session] = Session(run)
+            if self._journal is not None:
+                self._journal.begin(run)
             self._reading.submit(self._write_run, run)
         known.calls += 1
         return Step(known, known.calls, now)
@@ -182,11 +188,12 @@ class Runtime:
         done.add_done_callback(lambda future: self._kept(future, step, told))
 
     def _kept(self, future: Future[CassetteRecord], step: StepRecord, told: Told) -> None:
-        if future.exception() is None:
+        error = future.exception()
+        if error is None:
             step = step.model_copy(update={"cassette": future.result().id})
             self._replace(step, future.result())
         else:
-            step = step.model_copy(update={"tier": "failed"})  # the recorder says and logs it so
+            step = failed_step(step, error)  # the recorder says and logs it so
         self._count(step)
         told(step)
 
@@ -250,6 +257,8 @@ class Runtime:
             self._newest[f"{step.run}.{step.number}"] = step
             if len(self._newest) > _NEWEST:
                 self._newest.popitem(last=False)
+        if self._journal is not None:
+            self._journal.add(step)
 
     def step_record(self, step: str) -> StepRecord | None:
         """What is known of a step by its id, once it is over; None of one that is in no log of ours."""
@@ -262,6 +271,11 @@ class Runtime:
             return self.log.step(run, int(number))
         except (StoreError, ValueError, OverflowError):  # a flow from a file may say anything
             return None
+
+    def settle(self) -> None:
+        """Wait until every answer that was handed over is read, recorded, logged and counted."""
+        self._reading.submit(lambda: None).result()
+        self._recorder.flush()
 
     def close(self, now: float) -> JsonObject:
         """Write what is left, end the runs, close everything; the report, still without the child's exit."""

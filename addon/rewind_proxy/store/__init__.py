@@ -5,7 +5,7 @@ from rewind_proxy.store.checking import Damage
 from rewind_proxy.store.current import is_store
 from rewind_proxy.store.exchange import Exchange, Nearest, Refusal, Similar, StoreStats
 from rewind_proxy.store.log import Log, log_path
-from rewind_proxy.store.recorder import Recorder
+from rewind_proxy.store.recorder import Recorder, failed_step
 from rewind_proxy.store.recordings import Answer
 from rewind_proxy.store.records import (
     FORMAT_VERSION,
@@ -47,6 +47,7 @@ __all__ = [
     "StepRecord",
     "Store",
     "StoreStats",
+    "failed_step",
     "is_store",
     "log_path",
 ]

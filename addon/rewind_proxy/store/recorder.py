@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, Full, Queue
+from threading import Event
 from typing import Self
 
 from rewind_proxy.errors import RewindError, StoreError
@@ -26,6 +27,7 @@ FLUSH_SECONDS = 0.25
 _STEPS_AT_ONCE = 256
 _KEPT_FAILURES = 100
 _MOST_CANDIDATES = 8
+_ENDED_POLL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Recorder:
         self._bytes = 0
         self._closed = False
         self._lock = threading.Lock()
-        self._queue: Queue[_Recording | Refusal | StepRecord | None] = Queue(max_queued)
+        self._queue: Queue[_Recording | Refusal | StepRecord | Event | None] = Queue(max_queued)
         self._thread = threading.Thread(target=self._work, name="rewind-recorder", daemon=True)
         self._thread.start()
 
@@ -85,7 +87,7 @@ class Recorder:
             self._fail(error)
             recording.done.set_exception(error)
             if step is not None:
-                self.log_step(_failed(step, error))
+                self.log_step(failed_step(step, error))
         return recording.done
 
     def log_step(self, step: StepRecord) -> None:
@@ -97,6 +99,13 @@ class Recorder:
         """Keep a refused miss as a pending request, with its candidates."""
         if not self._enqueue(refusal):
             self._fail(StoreError("refusals come faster than the disk takes them: one is not pending"))
+
+    def flush(self) -> None:
+        """Wait until everything that was given before is stored and logged."""
+        written = Event()
+        self._queue.put(written)
+        while not written.wait(_ENDED_POLL) and self._thread.is_alive():
+            pass  # closed meanwhile, by another thread: that writes everything, too
 
     def close(self) -> None:
         """Write everything that was given and end the thread. Twice is once."""
@@ -132,6 +141,10 @@ class Recorder:
             if item is None:
                 self._flush(steps)
                 return
+            if isinstance(item, Event):
+                self._flush(steps)
+                item.set()
+                continue
             step = self._done_with(item)
             if step is not None:
                 due = due if steps else time.monotonic() + FLUSH_SECONDS
@@ -162,7 +175,7 @@ class Recorder:
             self._fail(error)
             if wanted:
                 recording.done.set_exception(error)
-            return None if step is None else _failed(step, error)
+            return None if step is None else failed_step(step, error)
         finally:
             with self._lock:
                 self._bytes -= recording.size
@@ -192,12 +205,13 @@ class Recorder:
                 _logger.exception("rewind: telling of a failed recording failed")
 
 
-def _in_words(error: Exception) -> str:
+def _in_words(error: BaseException) -> str:
     # The text of a foreign error may quote the value it choked on, a credential perhaps.
     return (
         str(error) if isinstance(error, RewindError | OSError) else f"{type(error).__name__} in the recorder"
     )
 
 
-def _failed(step: StepRecord, error: Exception) -> StepRecord:
+def failed_step(step: StepRecord, error: BaseException) -> StepRecord:
+    """The step of a call whose recording was lost to an error."""
     return step.model_copy(update={"tier": "failed", "reason": _in_words(error)})
