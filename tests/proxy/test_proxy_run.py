@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -290,3 +291,24 @@ def test_a_proxy_that_cannot_start_runs_nothing(place: Place) -> None:
     ended = rewind(*argv, env=environment(place.home), cwd=place.work)
     assert (ended.status, "ran" in ended.stdout, "file/store" in ended.stderr) == (1, False, True)
     assert "Traceback" not in ended.stderr
+
+
+def test_junit_and_step_summary_tell_of_the_same_run(
+    place: Place, stage: Stage, stopped: FakeProvider
+) -> None:
+    """A case for each call in the order asked, one of them failed; the summary has its diff."""
+    run(place, stage.provider, client(place, "Tell me of ants.", "Tell me of ants again."), "auto")
+    junit, summary = place.notes / "out" / "junit.xml", place.notes / "summary.md"
+    argv = client(place, "Tell me of ants.", "Tell me of moths.\x07\ud83d")
+    run(
+        place, stopped, argv, "replay", "--junit", str(junit), variables={"GITHUB_STEP_SUMMARY": str(summary)}
+    )
+    root = ET.fromstring(junit.read_bytes())
+    assert [case.get("name") for case in root.iter("testcase")] == [
+        "step 1 · m1 · Tell me of ants.",
+        "step 2 · m1 · Tell me of moths.\\x07?",
+    ]
+    (failure,) = root.iter("failure")
+    assert "- recorded  Tell me of ants." in (failure.text or "")
+    assert "<h3>❌ " in summary.read_text(encoding="utf-8")
+    assert "\n+ live " in summary.read_text(encoding="utf-8")

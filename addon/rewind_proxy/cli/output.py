@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Literal
 
 import typer
@@ -23,6 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rewind_proxy.canonical.model import JsonValue, Tier
+from rewind_proxy.errors import RewindError
 from rewind_proxy.explain.lines import Line, Style
 from rewind_proxy.explain.words import (
     UNSAFE,
@@ -45,6 +47,7 @@ __all__ = [
     "duration",
     "exact_time",
     "facts",
+    "json_text",
     "listing",
     "number",
     "plural",
@@ -61,6 +64,7 @@ __all__ = [
     "tokens",
     "tolerate_narrow_encodings",
     "when",
+    "write_text",
 ]
 
 TIER_STYLES: Mapping[Tier, str] = {
@@ -109,8 +113,12 @@ def tolerate_narrow_encodings() -> None:
 
 def print_json(value: JsonValue) -> None:
     """One JSON document in UTF-8, with every character a terminal could act on escaped."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    typer.echo(UNSAFE.sub(_json_escape, text).encode("utf-8"))
+    typer.echo(json_text(value).encode("utf-8"))
+
+
+def json_text(value: JsonValue) -> str:
+    """A JSON document for people, with every character escaped that a terminal could act on."""
+    return UNSAFE.sub(_json_escape, json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def rendered(lines: Iterable[Line]) -> Iterator[RenderableType]:
@@ -133,6 +141,15 @@ def as_text(lines: Iterable[Line], indent: int = 0) -> Text:
         for each in lines
     )
     return Text("\n").join(Text.assemble(*spans) for spans in styled)
+
+
+def write_text(file: Path, text: str, what: str) -> None:
+    """Write a file that the user asked for, and its folder. Raises `RewindError`, with its path."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RewindError(f"{what} {file} cannot be written ({error.strerror})") from error
 
 
 def print_error(message: str) -> None:

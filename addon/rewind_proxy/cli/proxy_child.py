@@ -17,7 +17,8 @@ from typing import Self, cast
 
 from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.errors import RewindError
-from rewind_proxy.handover import READY_FLAG, REPORT_FLAG, UPSTREAM_AUTH_VARIABLE
+from rewind_proxy.handover import READY_FLAG, REPORT_FLAG, STEPS_FLAG, UPSTREAM_AUTH_VARIABLE
+from rewind_proxy.journal import JournalStep
 
 _POLL = 0.02
 _START_LIMIT = 600.0
@@ -32,7 +33,8 @@ class ProxyError(RewindError):
 
 def command(tool: str, confdir: Path, arguments: Sequence[str]) -> list[str]:
     """The command line of the child."""
-    start = [sys.executable, "-m", "rewind_proxy.mitm", tool, "--set", f"confdir={confdir}"]
+    # Without -P, modules of the working directory come before ours and all others.
+    start = [sys.executable, "-P", "-m", "rewind_proxy.mitm", tool, "--set", f"confdir={confdir}"]
     return [*start, "--listen-host", "127.0.0.1", *arguments]
 
 
@@ -62,12 +64,24 @@ class ProxyChild:
     after it. Nothing is written into the working directory.
     """
 
-    def __init__(self, tool: str, confdir: Path, arguments: Sequence[str], upstream_auth: str | None) -> None:
+    def __init__(
+        self,
+        tool: str,
+        confdir: Path,
+        arguments: Sequence[str],
+        upstream_auth: str | None,
+        *,
+        keep_steps: bool = False,
+    ) -> None:
+        """Start it. `keep_steps`: every model step is wanted at the end (`steps`)."""
         self._folder = Path(tempfile.mkdtemp(prefix="rewind-"))
         self._ready = self._folder / "ready.json"
         self._report = self._folder / "report.json"
+        self._steps = self._folder / "steps.json"
         self.log = self._folder / "proxy.log"
         own = [READY_FLAG, str(self._ready), REPORT_FLAG, str(self._report)]
+        if keep_steps:
+            own += [STEPS_FLAG, str(self._steps)]
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(  # noqa: S603  # our own module, no shell
                 command(tool, confdir, [*own, *arguments]),
@@ -115,6 +129,10 @@ class ProxyChild:
         if not self._report.exists():
             raise ProxyError(f"the proxy ended without a report:\n{self.log_end()}")
         return cast("JsonObject", json.loads(self._report.read_text(encoding="utf-8")))
+
+    def steps(self) -> list[JournalStep]:
+        """Every model step of a proxy that has ended, in the order in which they ended."""
+        return [JournalStep.from_json(each) for each in json.loads(self._steps.read_text(encoding="utf-8"))]
 
     def log_end(self) -> str:
         """The last lines the proxy wrote."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -22,12 +21,13 @@ from rewind_proxy.cli.authority import Authority, ca_folder, ensure_ca
 from rewind_proxy.cli.bundle import make_bundle, node_extra
 from rewind_proxy.cli.child_environment import child_environment, split_credentials, upstream_proxy
 from rewind_proxy.cli.environment import DEFAULT_PORT, warn
-from rewind_proxy.cli.output import console, print_error
+from rewind_proxy.cli.junit import write_junit
+from rewind_proxy.cli.output import console, json_text, print_error, write_text
 from rewind_proxy.cli.proxy_child import ProxyChild, ProxyError, child_variables, command
 from rewind_proxy.cli.run_summary import print_summary
 from rewind_proxy.cli.savings import with_money
 from rewind_proxy.cli.settings_flags import as_options, with_settings
-from rewind_proxy.errors import RewindError
+from rewind_proxy.cli.step_summary import append_step_summary
 from rewind_proxy.report import FAILED_EXIT, REFUSED_EXIT
 from rewind_proxy.settings import Settings
 from rewind_proxy.wire import HostTable
@@ -51,6 +51,10 @@ def register(app: typer.Typer) -> None:
 def run_command(
     words: Annotated[list[str], typer.Argument(metavar="-- CMD …", help="The command to run.")],
     report: Annotated[Path | None, typer.Option("--report", help="Write the report as JSON.")] = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option("--junit", help="Write the report as JUnit XML, a case for each model call."),
+    ] = None,
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="In replay, a run without model calls is no failure.")
     ] = False,
@@ -73,7 +77,8 @@ def run_command(
         raise typer.Exit(NOT_EXECUTABLE_EXIT if found else NOT_FOUND_EXIT)
     bundle = make_bundle(authority.confdir, authority.ca_file, os.environ)
     arguments, upstream_auth = proxy_arguments(flags, 0, bundle)
-    with ProxyChild("proxy", authority.confdir, arguments, upstream_auth) as proxy:
+    keep_steps = junit is not None
+    with ProxyChild("proxy", authority.confdir, arguments, upstream_auth, keep_steps=keep_steps) as proxy:
         listening = proxy.wait_until_ready()
         variables = agent_variables(authority, bundle, hosts, listening.port)
         child_exit = run_child([executable, *words[1:]], variables)
@@ -83,11 +88,15 @@ def run_command(
             print_error(f"{error}\nthe command itself ended with {child_exit}")
             raise typer.Exit(FAILED_EXIT) from None
         outcome = Outcome(result, resolved.mode, allow_empty)
+        steps = proxy.steps() if keep_steps else []
         print_summary(result, outcome.reason, proxy.log if result["failed"] else None)
         if not result["failed"]:
             proxy.forget()
+    append_step_summary(os.environ, result, outcome.reason)
     if report is not None:
-        write_report(report, result)
+        write_text(report, json_text(result) + "\n", "the report")
+    if junit is not None:
+        write_junit(junit, result, steps, outcome.reason if outcome.empty else "")
     raise typer.Exit(outcome.status)
 
 
@@ -102,7 +111,7 @@ class Outcome:
     @property
     def status(self) -> int:
         """The exit status of `rewind run`."""
-        if self.report["refused"] or self._empty:
+        if self.report["refused"] or self.empty:
             return REFUSED_EXIT
         if self.report["failed"]:
             return FAILED_EXIT
@@ -115,7 +124,7 @@ class Outcome:
         """Why the status is ours and not the command's; empty when it is the command's."""
         if self.report["refused"]:
             return "a model call was refused"
-        if self._empty:
+        if self.empty:
             return (
                 "no model call arrived: does the command use HTTPS_PROXY? (`rewind doctor`, or --allow-empty)"
             )
@@ -124,7 +133,8 @@ class Outcome:
         return ""
 
     @property
-    def _empty(self) -> bool:
+    def empty(self) -> bool:
+        """Whether no model call arrived where one had to."""
         return self.mode == "replay" and not self.report["steps"] and not self.allow_empty
 
 
@@ -182,14 +192,6 @@ def run_child(words: Sequence[str], variables: Mapping[str, str]) -> int:
         for number, handler in before.items():
             signal.signal(number, handler)
     return 128 - status if status < 0 else status
-
-
-def write_report(file: Path, report: JsonObject) -> None:
-    """Write `--report`. Raises `RewindError` when the file cannot be written."""
-    try:
-        file.write_text(json.dumps(report, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RewindError(f"the report {file} cannot be written ({error.strerror})") from error
 
 
 def proxy_command(
