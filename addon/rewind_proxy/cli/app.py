@@ -14,6 +14,7 @@ import typer
 from rewind_proxy import __version__
 from rewind_proxy.cli import (
     canon,
+    check,
     demo,
     environment,
     explain,
@@ -42,6 +43,7 @@ GROUPS = (
     test_match,
     review,
     maintain,
+    check,
     porting,
     environment,
     script,

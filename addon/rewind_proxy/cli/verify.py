@@ -44,12 +44,15 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Verified:
+class Verified:
+    """What is wrong with a store and its log."""
+
     damaged: Sequence[Damage]
     credentials: Sequence[Credential]
     answers: Sequence[Credential]
 
     def ok(self, settings: Settings) -> bool:
+        """Whether nothing is that has to be mended."""
         return not (self.damaged or self.credentials or (settings.redact_answers and self.answers))
 
 
@@ -62,7 +65,7 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
     settings = settings_for(store)
     with open_store(settings) as opened, open_log(settings) as log:
         with progress_bars() as watch:
-            verified = _verified(opened, log, settings, watch)
+            verified = verified_store(opened, log, settings, watch)
         index = opened.index_report()
         left_out = (*opened.left_out, *log.left_out)
         recordings, runs = (
@@ -99,7 +102,8 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
         raise typer.Exit(1)
 
 
-def _verified(store: Store, log: Log, settings: Settings, watch: Watch) -> _Verified:
+def verified_store(store: Store, log: Log, settings: Settings, watch: Watch) -> Verified:
+    """Check every digest and entry, and look for credentials by the store's and today's rules together."""
     wanted = rule_list(settings.redact_defaults, settings.redact_patterns, settings.redact_off)
     redactor = Redactor((*store.redaction, *wanted))
     damaged = [*store.check(watch("checking")), *log.check()]
@@ -112,26 +116,27 @@ def _verified(store: Store, log: Log, settings: Settings, watch: Watch) -> _Veri
         progress(done, total)
     credentials += alias_credentials(store, redactor)
     credentials += log_credentials(log, redactor)
-    return _Verified(damaged, credentials, answers)
+    return Verified(damaged, credentials, answers)
 
 
-def _show_verified(verified: _Verified, recordings: int, runs: int) -> None:
+def _show_verified(verified: Verified, recordings: int, runs: int) -> None:
     screen = console()
     screen.print(Text(f"{plural(recordings, 'recording')}, {plural(runs, 'run')}", style="bold"))
     _show_lines("damaged", [each.problem for each in verified.damaged], "red")
-    _show_lines("credentials", [_credential_line(each) for each in verified.credentials], "red")
+    _show_lines("credentials", [credential_line(each) for each in verified.credentials], "red")
     if verified.credentials:
         screen.print(Text("  `rewind maintain` redacts them, when a rule is new", style="dim"))
     _show_lines(
         "answers that repeat a credential (kept as they were; redact_answers masks them)",
-        [_credential_line(each) for each in verified.answers],
+        [credential_line(each) for each in verified.answers],
         "yellow",
     )
     if not verified.damaged and not verified.credentials:
         screen.print(Text("sound, and no credential in any request", style="green"))
 
 
-def _credential_line(found: Credential) -> str:
+def credential_line(found: Credential) -> str:
+    """Where a credential is, and which rule knows it, on one line."""
     step = "" if found.step is None else f" step {found.step}"
     place = found.cassette[:SHORT_ID] if found.cassette else f"run {found.run}{step}"
     if request := found.alias or found.pending:
