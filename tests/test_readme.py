@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import socket
 import sys
 import tomllib
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from ruamel.yaml import YAML
 from typer.core import TyperGroup
 
 from rewind_proxy import settings
@@ -60,6 +62,22 @@ MITMDUMP = """#!{python}
 from mitmproxy.tools.main import mitmdump
 mitmdump()
 """
+PYTEST = """#!{python}
+import sys, pytest
+sys.exit(pytest.main(["-p", "rewind_proxy.pytest_plugin", "-p", "no:cacheprovider", *sys.argv[1:]]))
+"""
+INSTALLS = """#!{python}
+import sys
+sys.exit(not set(sys.argv[1:]) & {{"install"}})
+"""
+COMMANDS = {
+    "codex": STAND_IN,
+    "rewind": REWIND,
+    "mitmdump": MITMDUMP,
+    "pytest": PYTEST,
+    "pip": INSTALLS,
+    "npm": INSTALLS,
+}
 
 
 @dataclass(frozen=True)
@@ -98,15 +116,17 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    """A folder with the addon's script, and `rewind`, `mitmdump` and a stand-in for `codex` on PATH."""
+    """A folder with the script and the README's test; its commands are on PATH, `codex` as a stand-in."""
     commands = tmp_path / "bin"
     commands.mkdir()
-    for name, text in (("codex", STAND_IN), ("rewind", REWIND), ("mitmdump", MITMDUMP)):
+    for name, text in COMMANDS.items():
         (commands / name).write_text(text.format(python=sys.executable), encoding="utf-8")
         (commands / name).chmod(0o755)
     work = tmp_path / "work"
     work.mkdir()
     (work / "addon").symlink_to(ROOT / "addon")
+    (test,) = blocks("python")
+    (work / "test_codex.py").write_text(test, encoding="utf-8")
     variables = environment(tmp_path)
     return Desk(work, variables | {"PATH": f"{commands}:{variables['PATH']}"})
 
@@ -171,6 +191,31 @@ def test_the_addon_in_ci_does_what_is_said(desk: Desk) -> None:
     assert "1 exact" in replayed.output
     refused = desk.type(script.replace("hello", "goodbye").replace("&& codex", "; codex"))
     assert refused.status == REFUSED_EXIT, refused.output
+
+
+def test_the_workflow_passes_without_a_provider(desk: Desk, tmp_path: Path) -> None:
+    """Recorded on a desk and committed, every step of the workflow ends well and leaves its reports."""
+    (block,) = blocks("yaml")
+    workflow = YAML(typ="safe").load(block)
+    (job,) = workflow["jobs"].values()
+    steps = [step["run"] for step in job["steps"] if "run" in step]
+    (desk.folder / settings.CONFIG_NAME).write_text('cassettes = "cassettes"\n', encoding="utf-8")
+    with FakeProvider() as provider:
+        for step in steps:
+            if step.startswith(("rewind run", "pytest")):
+                recorded = desk.type(step, REWIND_UPSTREAM=provider.upstream)
+                assert recorded.status == 0, recorded.output
+    checkout = Desk(tmp_path / "checkout", desk.variables)
+    left_out = shutil.ignore_patterns(".rewind", "reports", "__pycache__")
+    shutil.copytree(desk.folder, checkout.folder, symlinks=True, ignore=left_out)
+    summary = tmp_path / "summary.md"
+    for step in steps:
+        ended = checkout.type(step, **job["env"], CI="true", GITHUB_STEP_SUMMARY=str(summary))
+        assert ended.status == 0, f"{step}\n{ended.output}"
+    assert {file.name for file in (checkout.folder / "reports").iterdir()} == {"rewind.xml", "pytest.xml"}
+    assert "1 exact" in summary.read_text(encoding="utf-8")
+    (upload,) = (step["with"] for step in job["steps"] if "upload-artifact" in step.get("uses", ""))
+    assert upload["path"] == "reports"
 
 
 def test_the_scripts_exist() -> None:
