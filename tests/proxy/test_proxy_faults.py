@@ -12,7 +12,7 @@ import pytest
 
 from proxy.calls import CHAT, CHAT_SSE, RESPONSES_SSE, Ask, error_message, new_prompt
 from proxy.conftest import Stage, tell
-from proxy.looking import cassettes, record, steps_of
+from proxy.looking import cassettes, record, steps_of, until
 from rewind_proxy.cli.provider import FakeProvider
 from rewind_proxy.store.records import CassetteRecord
 from support.client import Client, Got
@@ -60,7 +60,7 @@ def test_a_fault_in_replay_is_a_refusal(
     assert error_message(got).startswith("rewind: no recording. Rewind failed while it looked for one")
     [step] = steps_of(offline.store, session)
     assert (step.tier, step.status) == ("failed", 400)
-    assert f"FaultError: {method}" in offline.child.output
+    until(lambda: f"FaultError: {method}" in offline.child.output)
     assert offline.sockets.outward(stopped.port) == []
 
 
@@ -105,7 +105,7 @@ def test_a_fault_in_a_live_mode_forwards_untouched(
         [step] = steps_of(live.store, session)
         assert (step.tier, step.cassette) == ("failed", None)
         assert "FaultError" in step.reason
-    assert f"FaultError: {method}" in live.child.output
+    until(lambda: f"FaultError: {method}" in live.child.output)
     assert cassettes(live.store, prompt) == []
 
 

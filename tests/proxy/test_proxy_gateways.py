@@ -12,7 +12,7 @@ import pytest
 from proxy import h2_client
 from proxy.calls import CHAT, CHAT_PATH, CHAT_SSE, GEMINI, GENERATE_SSE, OPENAI, new_prompt
 from proxy.conftest import Stage
-from proxy.looking import record, recorded, steps_of
+from proxy.looking import record, recorded, steps_of, until
 from rewind_proxy.cli.provider import FakeProvider
 from support.client import Client
 from support.proxies import Proxy, proxy
@@ -64,7 +64,7 @@ def test_a_base_url_may_have_a_path(behind: Behind, offline: Proxy, stage: Stage
     assert request.header("host") == f"127.0.0.1:{stage.port}"
     path = "/v1beta/models/m1:streamGenerateContent"
     assert (cassette.request.host, cassette.request.path) == (GEMINI, path)
-    assert "POST https://generativelanguage.googleapis.com/v1" in behind.proxy.child.output
+    until(lambda: "POST https://generativelanguage.googleapis.com/v1" in behind.proxy.child.output)
     assert GENERATE_SSE.once(offline, prompt).body == got.body
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from proxy.calls import CHAT, OPENAI, new_prompt
 from proxy.conftest import CONTROL, Stage, Start, tell
-from proxy.looking import cassettes, steps_of
+from proxy.looking import cassettes, steps_of, until
 from rewind_proxy.settings import FIELDS
 from support.children import Finished, environment, run
 from support.client import Client
@@ -95,7 +95,7 @@ def test_a_body_that_was_streamed_past_us_is_not_recorded(start: Start, stage: S
     options = ["--set", "stream_large_bodies=10"]
     prompts = new_prompt(), new_prompt()
     with start(settings=settings, options=options) as running:
-        assert "calls may go unrecorded: stream_large_bodies" in running.child.output
+        until(lambda: "calls may go unrecorded: stream_large_bodies" in running.child.output)
         with Client(running, "localhost", tls=False, port=stage.port) as client:
             got = [client.post(GATEWAY, CHAT.body(prompt, "m1", 9)) for prompt in prompts]
         answers = [answer.body for answer in got]

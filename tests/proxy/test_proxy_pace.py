@@ -154,9 +154,13 @@ def test_a_factor_of_the_recorded_times(recordings: Recordings, start: Start, fa
     """A number says how long the answer takes in times of its recording: 2 is twice as long."""
     settings = {"mode": "replay", "pace": str(factor)}
     with start(provider=recordings.provider, store=recordings.store, settings=settings) as running:
-        got = CHAT_SSE.once(running, recordings.prompts[CHAT_SSE])
-    wanted = factor * recordings.times(CHAT_SSE)[-1][0]
-    assert wanted * 0.8 <= got.arrivals[-1][0] <= wanted * 1.2 + 0.2
+        wanted = factor * recordings.times(CHAT_SSE)[-1][0]
+        for _ in range(3):  # a busy machine can be late, never early
+            took = CHAT_SSE.once(running, recordings.prompts[CHAT_SSE]).arrivals[-1][0]
+            assert took >= wanted * 0.8
+            if took <= wanted * 1.2 + 0.2:
+                return
+    pytest.fail(f"{took:.2f} s, not {wanted:.2f} s")
 
 
 def test_instant(recordings: Recordings, start: Start) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from proxy.calls import CHAT, CHAT_PATH, OPENAI, new_prompt
 from proxy.conftest import CONTROL, Stage, Start, tell
-from proxy.looking import recorded, steps_of
+from proxy.looking import recorded, steps_of, until
 from proxy.naming import say_with_user
 from rewind_proxy.cli.provider import FakeProvider
 from rewind_proxy.store import Log
@@ -191,7 +191,7 @@ def test_a_live_turn_after_replayed_ones_is_told(live: Proxy) -> None:
     steps = steps_of(live.store, session, 2)
     assert [step.tier for step in steps] == ["exact", "recorded"]
     assert steps[1].note == "live after replayed steps"
-    assert f"{steps[1].run}.2 goes live after replayed steps" in live.child.output
+    until(lambda: f"{steps[1].run}.2 goes live after replayed steps" in live.child.output)
 
 
 def test_a_client_may_speak_tls_to_the_proxy(live: Proxy, stage: Stage) -> None:
