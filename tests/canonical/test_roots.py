@@ -162,6 +162,22 @@ def test_slugs(root: str, text: str, seen: str) -> None:
     assert told(root, text) == seen
 
 
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "/srv/runs/5b3f9e3c-8d2b-4f9a-9a65-1f7d0c1b2a3e/app",
+        "/home/ann/runs/2026-11-30T10-11-12",
+        "/data/build 2026-11-30 10:11:12/app",
+    ],
+)
+def test_a_root_with_a_uuid_or_a_time_in_its_name(folder: str) -> None:
+    """A folder that is named as a root is one, whatever else its name could be taken for."""
+    text = f"Working directory: {folder}\nis a directory"
+    roots = find_roots([discover(text)])
+    leaf = Scrubber(MatchSettings()).leaf(f"in {folder}/src/a.py", "text", "tool_result", roots)
+    assert Numbering().render(leaf, ROOT) == "in ⟨cwd⟩/src/a.py"
+
+
 def test_the_slug_of_a_home() -> None:
     """Another project of the same person is named after the home."""
     seen = [

@@ -179,7 +179,7 @@ def test_a_task_below_temp_is_a_task(task: str) -> None:
     text = f"Running in background with ID: {task}. See /tmp/claude-0/x/tasks/{task}.output"
     assert (
         scrubbed(text, "tool_result")
-        == "Running in background with ID: ⟨task:1⟩. See ⟨tmp⟩/claude-0/x/tasks/⟨task:1⟩.output"
+        == "Running in background with ID: ⟨task:1⟩. See ⟨tmp⟩/x/tasks/⟨task:1⟩.output"
     )
 
 

@@ -66,6 +66,8 @@ _POSIX: tuple[tuple[ShapeKind, str], ...] = (
     ("home", r"root"),
     ("home", r"var/root"),
 )
+# Claude Code has a folder below temp for each user, by number.
+_OF_USER = r"(?:/claude-\d+(?=/))?"
 _WIN_NAME = r"""[^\\/\s"'`<>|:*?]+"""
 _WIN_USER = rf"Users~(?:[A-Z][\w.'-]*(?: [A-Z][\w.'-]*){{1,3}}(?=[\\/])|(?!(?:Public|Default)\b){_WIN_NAME})"
 # `~` stands for a separator, of whatever kind.
@@ -114,7 +116,9 @@ def _by_first_letter(shapes: tuple[tuple[ShapeKind, str], ...]) -> tuple[str, tu
     return "|".join(alternatives), kinds
 
 
-_POSIX_PATTERN, _POSIX_KINDS = _by_first_letter(_POSIX)
+_POSIX_PATTERN, _POSIX_KINDS = _by_first_letter(
+    tuple((kind, f"{pattern}{_OF_USER}" if kind == "tmp" else pattern) for kind, pattern in _POSIX)
+)
 _POSIX_SHAPE = re.compile(rf"/(?:{_POSIX_PATTERN})(?![\w@+-])")
 _WINDOWS_PATTERN, _WINDOWS_KINDS = _by_first_letter(
     tuple((kind, pattern.replace("~", _SEPARATOR)) for kind, pattern in _WINDOWS)
