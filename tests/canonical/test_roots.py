@@ -163,6 +163,22 @@ def test_slugs(root: str, text: str, seen: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("home", "path", "seen"),
+    [
+        (r"C:\Users\ann", r"C:\Users\ann\AppData\Local\Temp\tmpk3x9q2_a\out.txt", "⟨tmp⟩/⟨random:1⟩/out.txt"),
+        ("/home/runner", "/home/runner/work/shop/shop/a.py", "⟨cwd⟩/a.py"),
+        ("/home/ann", "/home/ann/AppData/a.py", "⟨home⟩/AppData/a.py"),
+    ],
+)
+def test_a_known_shape_below_a_home_that_was_named(home: str, path: str, seen: str) -> None:
+    """The temp folder of Windows and a CI machine's folder are what they are, though their home is known."""
+    state = "\\.claude\\x" if "\\" in home else "/.claude/x"
+    roots = find_roots([discover(f"memory in {home}{state}")])
+    leaf = Scrubber(MatchSettings()).leaf(path, "text", "tool_result", roots)
+    assert Numbering().render(leaf, ROOT) == seen
+
+
+@pytest.mark.parametrize(
     "folder",
     [
         "/srv/runs/5b3f9e3c-8d2b-4f9a-9a65-1f7d0c1b2a3e/app",
