@@ -293,7 +293,8 @@ def test_temp_roots_by_shape(tmp: str) -> None:
     "name",
     "tmp.Xa8dQ2k9Lm tmpab12cd_x tmpabcdefgh tmpab12cd .tmpAbC123 tmp4F3A.tmp run-8f3a run-77be run-8f3a91 "
     "a1b2c3 abcdef12 pytest-of-ann npm-12345-abcdef12 foo.Ab3dEf build-XkQ9Zf go-build1234567890 "
-    "yarn--1700000000000-0.5 pip-req-build-abcdefgh ssh-AbCdEfGh1234 hsperfdata_ann".split(),
+    "yarn--1700000000000-0.5 pip-req-build-abcdefgh ssh-AbCdEfGh1234 hsperfdata_ann ccXy12Zq rustcAb12Cd "
+    "playwright_chromiumdev_profile-Ab3dEf".split(),
 )
 def test_random_names_below_temp(name: str) -> None:
     """What mktemp, the libraries of languages and known programs make up goes."""
@@ -304,7 +305,8 @@ def test_random_names_below_temp(name: str) -> None:
     "name",
     "llama70b data-2023.csv python3.11 report2024q1.csv face1.png dead2.png test12345.txt tmp_report "
     "tmpfiles decade2 MyProjectV2 fooBar run-fooBar my-GitHub2 backup-20261130 v1beta2 node-v22.1.0 "
-    "IMG_2034 x86_64 job-12 sha256 qwen3b".split(),
+    "IMG_2034 x86_64 job-12 sha256 qwen3b playwright-report puppeteer-output ccleaner rustcbackup tmp.backup "
+    "tmp.README .tmpconfig ssh-production iPhone15 jQuery3 face2face".split(),
 )
 def test_names_that_a_person_may_give_below_temp(name: str) -> None:
     """Words, versions, dates and counts are meaning, below temp too."""
