@@ -142,3 +142,12 @@ def test_a_member_that_says_date(name: str, value: str) -> None:
 def test_dates_that_mean_something_stay(text: str) -> None:
     """A date that is not said to be of now is part of the question."""
     assert scrubbed(text) == text
+
+
+def test_dates_that_the_model_wrote() -> None:
+    """They come back as recorded on any day, so they are not told from today's; which is earlier counts."""
+    assert scrubbed("date: 2026-11-30", "assistant") == "date: ⟨date⟩"
+    assert scrubbed("2026-11-30", "assistant", member="date") == "⟨date⟩"
+    order = scrubbed("created_at: 2026-11-30, updated_at: 2026-12-01", "assistant")
+    assert order == "created_at: ⟨date day 1⟩, updated_at: ⟨date day 2⟩"
+    assert scrubbed("at 2026-11-30T09:00:01Z", "assistant") == "at ⟨time:1⟩"

@@ -168,6 +168,8 @@ def test_slugs(root: str, text: str, seen: str) -> None:
         (r"C:\Users\ann", r"C:\Users\ann\AppData\Local\Temp\tmpk3x9q2_a\out.txt", "⟨tmp⟩/⟨random:1⟩/out.txt"),
         ("/home/runner", "/home/runner/work/shop/shop/a.py", "⟨cwd⟩/a.py"),
         ("/home/ann", "/home/ann/AppData/a.py", "⟨home⟩/AppData/a.py"),
+        ("/root", "/root/.qwen/tmp/0123abcd/shell.output", "⟨root:1⟩/shell.output"),
+        ("/home/ann", "/home/ann/.gemini/tmp/app/plans/a.md", "⟨root:1⟩/plans/a.md"),
     ],
 )
 def test_a_known_shape_below_a_home_that_was_named(home: str, path: str, seen: str) -> None:

@@ -202,7 +202,7 @@ QWEN_CODE = Excerpt(
                     "/home/ann/app/\n├───notes.txt\n",
                 ),
             },
-            {"role": "user", "content": "Read notes.txt. It is in /home/ann/.qwen/tmp/0123456789abcdef/."},
+            {"role": "user", "content": "Read notes.txt. It is in /opt/ann/.qwen/tmp/0123456789abcdef/."},
         ],
     },
     machine=(

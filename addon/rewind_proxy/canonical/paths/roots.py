@@ -26,7 +26,7 @@ __all__ = ["Found", "Root", "discover", "find_roots", "folder_spans", "root_span
 
 RootKind = Literal["cwd", "home", "tmp", "root"]
 
-_KIND_OF_SHAPE: dict[ShapeKind, RootKind] = {"ci": "cwd", "tmp": "tmp", "home": "home"}
+_KIND_OF_SHAPE: dict[ShapeKind, RootKind] = {"ci": "cwd", "tmp": "tmp", "home": "home", "agent": "root"}
 """What is a root by its shape alone; `work` is one only where several paths share it."""
 _MAX_PATHS = 64
 _MAX_FOLDERS = 64
@@ -165,7 +165,7 @@ def root_spans(text: str, roots: Sequence[Root]) -> Iterator[Span]:
     for root in roots:
         for start, end in occurrences(text, root.literal):
             if root.kind == "home" and below_home.get(start, 0) > end:
-                continue  # the temp folder of Windows, the folders of CI machines
+                continue  # the temp folder of Windows, the folders of CI machines and agents
             told.add(start)
             yield from _root_and_separators(text, start, end, root)
     known: dict[str, Root] | None = None
