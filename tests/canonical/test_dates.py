@@ -145,11 +145,11 @@ def test_dates_that_mean_something_stay(text: str) -> None:
 
 
 def test_dates_that_the_model_wrote() -> None:
-    """They come back as recorded on any day, so they are not told from today's; which is earlier counts."""
-    assert scrubbed("date: 2026-11-30", "assistant") == "date: ⟨date⟩"
-    assert scrubbed("2026-11-30", "assistant", member="date") == "⟨date⟩"
-    order = scrubbed("created_at: 2026-11-30, updated_at: 2026-12-01", "assistant")
-    assert order == "created_at: ⟨date day 1⟩, updated_at: ⟨date day 2⟩"
+    """They come back as recorded on any day: they are told from each other, and not from today's."""
+    assert scrubbed("date: 2026-11-30", "assistant") == "date: ⟨written:1⟩"
+    assert scrubbed("2026-11-30", "assistant", member="date") == "⟨written:1⟩"
+    seen = scrubbed("created_at: 2026-11-30, updated_at: 2026-12-01, modified_at: 2026-11-30", "assistant")
+    assert seen == "created_at: ⟨written:1⟩, updated_at: ⟨written:2⟩, modified_at: ⟨written:1⟩"
     assert scrubbed("at 2026-11-30T09:00:01Z", "assistant") == "at ⟨time:1⟩"
 
 

@@ -134,7 +134,7 @@ _LOGGED = re.compile(
 )
 
 
-def date_spans(text: str, member: str, *, numbered: bool, logs: bool) -> Iterator[Span]:
+def date_spans(text: str, member: str, kind: str, *, numbered: bool, logs: bool) -> Iterator[Span]:
     """Dates, epochs and clocks beside a cue, or a whole text under a member that says date (RS104).
 
     `logs`: the text may be a log, whose lines start with a clock.
@@ -144,11 +144,11 @@ def date_spans(text: str, member: str, *, numbered: bool, logs: bool) -> Iterato
     if logs:
         for match in _LOGGED.finditer(text):
             start, end = match.span(match.lastindex or 0)
-            yield Span(start, end, "RS104", "date", text[start:end], numbered)
+            yield Span(start, end, "RS104", kind, text[start:end], numbered)
     for start, end in _cued(text):
-        yield Span(start, end, "RS104", "date", text[start:end], numbered)
+        yield Span(start, end, "RS104", kind, text[start:end], numbered)
     if member.lower() in DATE_MEMBERS and (whole := _WHOLE_DATE.fullmatch(text)):
-        yield Span(*whole.span(1), "RS104", "date", whole[1], numbered)
+        yield Span(*whole.span(1), "RS104", kind, whole[1], numbered)
 
 
 def _cued(text: str) -> Iterator[tuple[int, int]]:

@@ -96,7 +96,7 @@ class Scrubber:
                 taken[span.start : span.end] = b"\1" * (span.end - span.start)
                 chosen.append(span)
         chosen.sort(key=lambda span: span.start)
-        return tuple(in_days(chosen) if place in ("tool_result", "assistant") else chosen)
+        return tuple(in_days(chosen) if place == "tool_result" else chosen)
 
     def _candidates(self, text: str, member: str, place: Place, roots: tuple[Root, ...]) -> Iterator[Span]:
         for rule, kind, pattern, where in self._own:
@@ -118,9 +118,9 @@ class Scrubber:
         yield from found
         if "-" in text:
             yield from uuid_spans(text)
-        numbered = place != "tool_result"
         # A date that the model wrote comes back as it was recorded, today's beside it does not.
-        yield from time_spans(text, member, numbered=numbered, dates=numbered and place != "assistant")
+        date = "written" if place == "assistant" else "date"
+        yield from time_spans(text, member, numbered=place != "tool_result", date=date)
         if place == "tool_result":
             yield from noise_spans(text)
         # After what is known by its place: a task's id below temp may look random, or not.

@@ -93,10 +93,10 @@ _CLOCK_LOOK = re.compile(r":(?<=[0-9]:)[0-9]{2}")
 _OTHER_LOOK = re.compile(r"[0-9](?:-[0-9]{2}[Tt _-](?:at )?[0-9]{1,2}[-.%0-9]|[0-9]{5}[Tt_-][0-9]{4})")
 
 
-def time_spans(text: str, member: str, *, numbered: bool, dates: bool) -> Iterator[Span]:
+def time_spans(text: str, member: str, *, numbered: bool, date: str = "date") -> Iterator[Span]:
     """Dates with a time (RS103); a date or epoch alone beside a cue, or under such a member (RS104).
 
-    `numbered` says whether equal times are told from others, `dates` the same of dates alone.
+    `numbered` says whether equal times are told from others, `date` of what kind dates alone are.
     """
     clock = _CLOCK_LOOK.search(text) is not None
     if clock:
@@ -111,7 +111,7 @@ def time_spans(text: str, member: str, *, numbered: bool, dates: bool) -> Iterat
     if not numbered and ("r-" in text or "rw" in text):
         for match in _LISTED.finditer(text):
             yield _time(text, *match.span(1), numbered=numbered)
-    yield from date_spans(text, member, numbered=dates, logs=clock and not numbered)
+    yield from date_spans(text, member, date, numbered=numbered, logs=clock and not numbered)
 
 
 def _time(text: str, start: int, end: int, *, numbered: bool) -> Span:
