@@ -175,6 +175,43 @@ def test_an_answer_names_the_live_folder(desk: Desk) -> None:
     assert json.loads(here.answer.body) == answer
 
 
+def test_a_background_task_of_another_user(desk: Desk) -> None:
+    """A replayed call reads the live user's file of a task, so that the session goes on."""
+
+    def asked(user: int, task: str) -> RawRequest:
+        told = f"Running in background with ID: {task}. Output: /tmp/claude-{user}/-app/tasks/{task}.output"
+        call = {"id": "c1", "type": "function", "function": {"name": "Bash", "arguments": "{}"}}
+        messages = [
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": told},
+        ]
+        return desk.request({"model": "m1", "messages": messages})
+
+    said = {"role": "assistant", "content": "cat /tmp/claude-1000/-app/tasks/b1a2b3c4d.output"}
+    desk.record(asked(1000, "b1a2b3c4d"), json.dumps({"choices": [{"index": 0, "message": said}]}).encode())
+    found = desk.decide(asked(0, "bz9y8x7w6"))
+    assert isinstance(found, Replay)
+    message = json.loads(found.answer.body)["choices"][0]["message"]
+    assert message["content"] == "cat /tmp/claude-0/-app/tasks/bz9y8x7w6.output"
+
+
+def test_a_session_goes_on_the_day_after(desk: Desk) -> None:
+    """A date that the model wrote comes back as it was recorded, and the next step is a hit all the same."""
+
+    def asked(today: str, wrote: str) -> RawRequest:
+        arguments = json.dumps({"path": "a.md", "content": f"---\ndate: {wrote}\n---", "date": wrote})
+        call = {"id": "c1", "type": "function", "function": {"name": "write", "arguments": arguments}}
+        messages = [
+            {"role": "system", "content": f"Today's date: {today}"},
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        ]
+        return desk.request({"model": "m1", "messages": messages})
+
+    desk.record(asked("2026-11-30", "2026-11-30"))
+    assert isinstance(desk.decide(asked("2026-12-01", "2026-11-30")), Replay)
+
+
 def test_rebase_off_serves_the_recorded_bytes(tmp_path: Path) -> None:
     """With `rebase = false` the recorded bytes are served as they are."""
     desk = Desk(tmp_path, rebase=False)

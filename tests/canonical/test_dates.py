@@ -142,3 +142,33 @@ def test_a_member_that_says_date(name: str, value: str) -> None:
 def test_dates_that_mean_something_stay(text: str) -> None:
     """A date that is not said to be of now is part of the question."""
     assert scrubbed(text) == text
+
+
+def test_dates_that_the_model_wrote() -> None:
+    """They come back as recorded on any day: they are told from each other, and not from today's."""
+    assert scrubbed("date: 2026-11-30", "assistant") == "date: ⟨written:1⟩"
+    assert scrubbed("2026-11-30", "assistant", member="date") == "⟨written:1⟩"
+    seen = scrubbed("created_at: 2026-11-30, updated_at: 2026-12-01, modified_at: 2026-11-30", "assistant")
+    assert seen == "created_at: ⟨written:1⟩, updated_at: ⟨written:2⟩, modified_at: ⟨written:1⟩"
+    assert scrubbed("at 2026-11-30T09:00:01Z", "assistant") == "at ⟨time:1⟩"
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("   Start at  10:11:12", "   Start at ⟨date⟩"),
+        ("[10:11:12 AM] File change detected", "[⟨date⟩] File change detected"),
+        ("[10:11:12] Starting 'build'...", "[⟨date⟩] Starting 'build'..."),
+        ("[10:11:12.123] INFO up", "[⟨date⟩] INFO up"),
+        ("10:11:12.123 [main] INFO App", "⟨date⟩ [main] INFO App"),
+        ("9:08:07 PM [vite] hmr update", "⟨date⟩ [vite] hmr update"),
+        ("10:11:12 ERROR no", "⟨date⟩ ERROR no"),
+        ("[00:12:34] Ann: we start", "[00:12:34] Ann: we start"),
+        ("00:12:34 Ann: INFO", "00:12:34 Ann: INFO"),
+        ("Start at 10:11:12 sharp", "Start at 10:11:12 sharp"),
+    ],
+)
+def test_the_clock_of_a_log(text: str, seen: str) -> None:
+    """A line of a log may start with the time of day; the line of a transcript says where it stands."""
+    assert scrubbed(text, "tool_result") == seen
+    assert "⟨" not in scrubbed(text)

@@ -162,6 +162,40 @@ def test_slugs(root: str, text: str, seen: str) -> None:
     assert told(root, text) == seen
 
 
+@pytest.mark.parametrize(
+    ("home", "path", "seen"),
+    [
+        (r"C:\Users\ann", r"C:\Users\ann\AppData\Local\Temp\tmpk3x9q2_a\out.txt", "⟨tmp⟩/⟨random:1⟩/out.txt"),
+        ("/home/runner", "/home/runner/work/shop/shop/a.py", "⟨cwd⟩/a.py"),
+        ("/home/ann", "/home/ann/AppData/a.py", "⟨home⟩/AppData/a.py"),
+        ("/root", "/root/.qwen/tmp/0123abcd/shell.output", "⟨root:1⟩/shell.output"),
+        ("/home/ann", "/home/ann/.gemini/tmp/app/plans/a.md", "⟨root:1⟩/plans/a.md"),
+    ],
+)
+def test_a_known_shape_below_a_home_that_was_named(home: str, path: str, seen: str) -> None:
+    """The temp folder of Windows and a CI machine's folder are what they are, though their home is known."""
+    state = "\\.claude\\x" if "\\" in home else "/.claude/x"
+    roots = find_roots([discover(f"memory in {home}{state}")])
+    leaf = Scrubber(MatchSettings()).leaf(path, "text", "tool_result", roots)
+    assert Numbering().render(leaf, ROOT) == seen
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "/srv/runs/5b3f9e3c-8d2b-4f9a-9a65-1f7d0c1b2a3e/app",
+        "/home/ann/runs/2026-11-30T10-11-12",
+        "/data/build 2026-11-30 10:11:12/app",
+    ],
+)
+def test_a_root_with_a_uuid_or_a_time_in_its_name(folder: str) -> None:
+    """A folder that is named as a root is one, whatever else its name could be taken for."""
+    text = f"Working directory: {folder}\nis a directory"
+    roots = find_roots([discover(text)])
+    leaf = Scrubber(MatchSettings()).leaf(f"in {folder}/src/a.py", "text", "tool_result", roots)
+    assert Numbering().render(leaf, ROOT) == "in ⟨cwd⟩/src/a.py"
+
+
 def test_the_slug_of_a_home() -> None:
     """Another project of the same person is named after the home."""
     seen = [
@@ -261,7 +295,8 @@ def test_temp_roots_by_shape(tmp: str) -> None:
     "name",
     "tmp.Xa8dQ2k9Lm tmpab12cd_x tmpabcdefgh tmpab12cd .tmpAbC123 tmp4F3A.tmp run-8f3a run-77be run-8f3a91 "
     "a1b2c3 abcdef12 pytest-of-ann npm-12345-abcdef12 foo.Ab3dEf build-XkQ9Zf go-build1234567890 "
-    "yarn--1700000000000-0.5 pip-req-build-abcdefgh ssh-AbCdEfGh1234 hsperfdata_ann".split(),
+    "yarn--1700000000000-0.5 pip-req-build-abcdefgh ssh-AbCdEfGh1234 hsperfdata_ann ccXy12Zq rustcAb12Cd "
+    "playwright_chromiumdev_profile-Ab3dEf".split(),
 )
 def test_random_names_below_temp(name: str) -> None:
     """What mktemp, the libraries of languages and known programs make up goes."""
@@ -272,7 +307,8 @@ def test_random_names_below_temp(name: str) -> None:
     "name",
     "llama70b data-2023.csv python3.11 report2024q1.csv face1.png dead2.png test12345.txt tmp_report "
     "tmpfiles decade2 MyProjectV2 fooBar run-fooBar my-GitHub2 backup-20261130 v1beta2 node-v22.1.0 "
-    "IMG_2034 x86_64 job-12 sha256 qwen3b".split(),
+    "IMG_2034 x86_64 job-12 sha256 qwen3b playwright-report puppeteer-output ccleaner rustcbackup tmp.backup "
+    "tmp.README .tmpconfig ssh-production iPhone15 jQuery3 face2face".split(),
 )
 def test_names_that_a_person_may_give_below_temp(name: str) -> None:
     """Words, versions, dates and counts are meaning, below temp too."""

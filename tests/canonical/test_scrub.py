@@ -38,6 +38,7 @@ TIMES = [
     "2026-11-30 09:00:56",
     "2026-11-30 09:00:56,123",
     "2026-04-21T00-20-58-197Z",
+    "2026-04-21T00_20_58_197Z",
     "20261130T090001Z",
     "Mon Nov 30 09:00:01 2026",
     "Mon Nov 30 09:00:01 UTC 2026",
@@ -179,7 +180,7 @@ def test_a_task_below_temp_is_a_task(task: str) -> None:
     text = f"Running in background with ID: {task}. See /tmp/claude-0/x/tasks/{task}.output"
     assert (
         scrubbed(text, "tool_result")
-        == "Running in background with ID: ⟨task:1⟩. See ⟨tmp⟩/claude-0/x/tasks/⟨task:1⟩.output"
+        == "Running in background with ID: ⟨task:1⟩. See ⟨tmp⟩/x/tasks/⟨task:1⟩.output"
     )
 
 

@@ -19,7 +19,8 @@ HOSTILE = (
     "1,111, 1m\t2h\t in\t5s\t took\t1:00:00 duration( duration\t(a Current\tdate:\t** Current\ttime\t(a)\t1: "
     'today\'s\t( date>" "created_at":1 "ts":1 2026\tdate ID:\tb1c2d3 task_id:b process\t1\t pids:\t1, '
     "tool-results/a1 20261130_ 2026-11-30T09 11/30/ Nov\t30\t09: 30\tNov\t 09:00\tMon\tNov\t I1130\t09:00: "
-    "09:00:01.123456 -rw-r--r--\t1\tu\tu\t1\t -1234-1234-abcd- 2026年 bbbb1b"
+    "09:00:01.123456 -rw-r--r--\t1\tu\tu\t1\t -1234-1234-abcd- 2026年 bbbb1b "
+    "(node: process\t[1 :\tline\t1:\t1\t at\t0xa [10:11:12]\t 10:11:12\t Start\tat\t10:11:12 \n10:11:12\t"
 ).split(" ")
 SIZE = 100_000
 

@@ -159,6 +159,16 @@ def test_what_a_new_rule_takes_out_is_in_no_file(tmp_path: Path) -> None:
     assert {folder.name for folder in place.glob("*/*") if folder.is_dir()} == {"2"}
 
 
+def test_a_credential_of_the_query_is_in_no_body(tmp_path: Path) -> None:
+    """What a parameter sent as a credential is one in the body too, as an auth header's is."""
+    key = fake("", 40)
+    project = Project(settings_at(tmp_path))
+    body: JsonObject = {"model": "m", "messages": [{"role": "user", "content": f"I have {key}, and you?"}]}
+    project.record(request(body, query=f"?key={key}"))
+    assert read(project.reader, request(body, query=f"?key={key}")).preview == "I have [REDACTED], and you?"
+    assert not scan(tmp_path / ".rewind", [key]).found
+
+
 def test_a_parameter_that_goes_by_its_name_is_redacted_in_the_record_too(tmp_path: Path) -> None:
     """The scalar parameters beside the body are looked at with their names."""
     body: JsonObject = {"model": "m1", "messages": [], "password": "correct-horse-9"}

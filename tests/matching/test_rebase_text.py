@@ -92,6 +92,24 @@ def test_separators(values: dict[str, str], text: str, live: str) -> None:
     assert rewritten(roots(values), text) == live
 
 
+SPACED = {"/home/a/my app": "/srv/её x"}
+
+
+@pytest.mark.parametrize(
+    ("values", "text", "live"),
+    [
+        (SPACED, "cd /home/a/my\\ app/src", "cd /srv/её\\ x/src"),
+        (SPACED, "file:///home/a/my%20app/x", "file:///srv/%D0%B5%D1%91%20x/x"),
+        (POSIX, "in \\/home\\/a\\/app\\/x", "in \\/builds\\/7\\/app\\/x"),
+        ({"/app": "/home/a/app"}, "tmp/-app/tasks/b.output", "tmp/-home-a-app/tasks/b.output"),
+        ({"/app": "/home/a/app"}, "grep -app x my-app/y -app", "grep -app x my-app/y -app"),
+    ],
+)
+def test_escaped_spellings(values: dict[str, str], text: str, live: str) -> None:
+    """A root is found as shells, URLs and JSON escape it, and as a short slug that is a whole name."""
+    assert rewritten(roots(values), text) == live
+
+
 def test_a_root_that_stays_shields_what_it_holds() -> None:
     """When the home moves and the project does not, paths in the project stay."""
     values = roots({"/srv/app": "/srv/app", "/srv": "/data"})

@@ -121,7 +121,6 @@ CLAUDE_CODE = Excerpt(
         ("- OS Version: Linux 6.18.44", "- OS Version: Darwin 25.1.0"),
         ("Git user: Ann", "Git user: ci-bot"),
         ("bik96cxhl", "bqmzrwxtk"),
-        ("/tmp/claude-0/", "/tmp/claude-1000/"),
         ("/home/ann/.claude", "/opt/claude-state"),
     ),
     project=(
@@ -164,7 +163,7 @@ GEMINI_CLI = Excerpt(
                         )
                         + "</session_context>"
                     },
-                    {"text": "Read /home/ann/app/notes.txt."},
+                    {"text": "Read /home/ann/app/notes.txt, saved in /opt/ci/.gemini/tmp/app-1."},
                 ],
             }
         ],
@@ -172,7 +171,7 @@ GEMINI_CLI = Excerpt(
     machine=(
         ("My operating system is: linux", "My operating system is: win32"),
         ("Monday, November 30, 2026", "Dienstag, 1. Dezember 2026"),
-        ("/.gemini/tmp/app", "/.gemini/tmp/work"),
+        ("/.gemini/tmp/app-1", "/.gemini/tmp/work-1"),
     ),
     project=(
         ("├───notes.txt", "├───other.txt"),
@@ -203,7 +202,7 @@ QWEN_CODE = Excerpt(
                     "/home/ann/app/\n├───notes.txt\n",
                 ),
             },
-            {"role": "user", "content": "Read notes.txt. It is in /home/ann/.qwen/tmp/0123456789abcdef/."},
+            {"role": "user", "content": "Read notes.txt. It is in /opt/ann/.qwen/tmp/0123456789abcdef/."},
         ],
     },
     machine=(

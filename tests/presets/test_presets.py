@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from presets.agent_excerpts import CLAUDE_CODE, CODEX, COPILOT_CLI, EXCERPTS, OPENCODE, Change, Excerpt
+from presets.agent_excerpts import (
+    CLAUDE_CODE,
+    CODEX,
+    COPILOT_CLI,
+    EXCERPTS,
+    GEMINI_CLI,
+    OPENCODE,
+    Change,
+    Excerpt,
+)
 from rewind_proxy.canonical.fingerprint import HASH_VERSION, Normaliser, settings_digest
 from rewind_proxy.canonical.model import CanonicalRequest, JsonObject, MatchSettings, Message, Volatile
 from rewind_proxy.canonical.preset import Preset
@@ -152,6 +161,13 @@ def test_every_rule_of_a_preset_is_shown_at_work(excerpt: Excerpt) -> None:
     """Each scrub rule takes something out of the excerpt, and is named by its id."""
     preset = presets()[excerpt.preset]
     assert rules_of(read(excerpt)) == {preset.rule_id(rule) for rule in preset.scrub}
+
+
+def test_the_temp_folder_that_gemini_names_is_a_root() -> None:
+    """What the model writes there is put into the folder of the live project."""
+    normalised = read(GEMINI_CLI).normalised
+    assert normalised is not None
+    assert ("root", "/home/ann/.gemini/tmp/app") in {(slot.kind, slot.value) for slot in normalised.slots}
 
 
 @each_agent

@@ -121,14 +121,34 @@ DATE_MEMBERS = frozenset(
 )
 
 
-def date_spans(text: str, member: str, *, numbered: bool) -> Iterator[Span]:
-    """Dates, epochs and clocks beside a cue, or a whole text under a member that says date (RS104)."""
+# A line of a log that starts with the time of day, and when vitest started. A transcript's line is none.
+_LEVEL = r"(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b"
+_LOGGED = re.compile(
+    r"(?m:^)(?:"
+    r"\[([0-9]{1,2}:[0-9]{2}:[0-9]{2} [AP]M)\] "
+    rf"|\[([0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:[.,][0-9]{{1,6}})?)\] (?=(?:Starting|Finished) '|\[?{_LEVEL})"
+    r"|([0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,6})?(?: [AP]M)?) "
+    rf"(?=\[[A-Za-z]|{_LEVEL})"
+    r"|[ \t]{0,8}Start at[ \t]{1,4}([0-9]{2}:[0-9]{2}:[0-9]{2})(?m:$))",
+    re.ASCII,
+)
+
+
+def date_spans(text: str, member: str, kind: str, *, numbered: bool, logs: bool) -> Iterator[Span]:
+    """Dates, epochs and clocks beside a cue, or a whole text under a member that says date (RS104).
+
+    `logs`: the text may be a log, whose lines start with a clock.
+    """
     if not _LOOK.search(text):
         return
+    if logs:
+        for match in _LOGGED.finditer(text):
+            start, end = match.span(match.lastindex or 0)
+            yield Span(start, end, "RS104", kind, text[start:end], numbered)
     for start, end in _cued(text):
-        yield Span(start, end, "RS104", "date", text[start:end], numbered)
+        yield Span(start, end, "RS104", kind, text[start:end], numbered)
     if member.lower() in DATE_MEMBERS and (whole := _WHOLE_DATE.fullmatch(text)):
-        yield Span(*whole.span(1), "RS104", "date", whole[1], numbered)
+        yield Span(*whole.span(1), "RS104", kind, whole[1], numbered)
 
 
 def _cued(text: str) -> Iterator[tuple[int, int]]:

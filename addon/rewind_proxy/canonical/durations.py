@@ -38,7 +38,8 @@ _DECADE = re.compile(r"(?:1[5-9]|20)?[0-9]0s")
 _WORDS_BEFORE = frozenset(
     (
         "in took taken after elapsed duration time latency real user sys waited slept ran running runtime "
-        "uptime average avg mean median pass passed fail failed done finished completed built ready ✓ ✔ ✗ ✕"
+        "uptime estimated average avg mean median pass passed fail failed done finished completed built"
+        " ready ✓ ✔ ✗ ✕"
     ).split()
 )
 _MARKS = " \t\"'`([:=~≈<"

@@ -64,6 +64,28 @@ NOISE_IN_TOOL_RESULTS = (
         r"(?=\([\w.-]+\)|(?:exited|ended|died|finished|terminated|killed|stopped|started|is)\b)",
         numbered=False,
     ),
+    # Node, uvicorn, the kernel, shells, Apache.
+    _rule("RS202", "process", ("(node:",), r"\((?i:node):([0-9]+)\) ", numbered=False),
+    _rule("RS202", "process", ("process [",), r"(?i:process) \[([0-9]+)\]", numbered=False),
+    _rule(
+        "RS202",
+        "process",
+        ("process ",),
+        r"(?:(?<=illed )|(?<=tarted )|(?<=pawned )|(?<=topped ))(?i:process) ([0-9]+)\b",
+        numbered=False,
+    ),
+    _rule("RS202", "process", ("kill: (",), r"kill: \(([0-9]+)\) - ", numbered=False),
+    _rule(
+        "RS202",
+        "process",
+        (": line ",),
+        r": line [0-9]+:[ \t]{1,4}([0-9]+)[ \t]{1,4}"
+        r"(?=(?:Terminated|Killed|Aborted|Hangup|Segmentation fault|Bus error|Illegal instruction)\b)",
+        numbered=False,
+    ),
+    _rule("RS202", "process", (":tid ",), r":tid ([0-9]+)\]", numbered=False),
+    # Where an object of Python's lies in memory, which is another place on each run.
+    _rule("RS203", "address", (" at 0x",), r" at (0x[0-9a-f]{6,16})>"),
     _rule("RS203", "session", ("running with session id ",), r"running with session ID ([0-9]+)\b"),
     _rule("RS203", "chunk", ("chunk id: ",), r"Chunk ID: ([0-9a-f]{4,})\b"),
     _rule("RS203", "agent", ("agent", "task"), rf"(?i:agent|task)[_ -]?[Ii][Dd]{_IS}{_AGENT}"),

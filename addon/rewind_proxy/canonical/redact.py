@@ -34,6 +34,7 @@ from rewind_proxy.canonical.redaction.auth import (
     is_auth_header,
     is_credential_parameter,
     mask_url,
+    query_values,
     strip_query,
 )
 from rewind_proxy.canonical.redaction.engine import BUILT_IN_RULES, PATTERN, RuleEngine, compile_pattern
@@ -50,6 +51,7 @@ __all__ = [
     "auth_values",
     "is_auth_header",
     "mask_url",
+    "query_values",
     "rule_list",
     "strip_query",
 ]

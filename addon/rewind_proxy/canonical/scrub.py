@@ -103,6 +103,11 @@ class Scrubber:
             if where in ("any", place):
                 for match in pattern.finditer(text):
                     yield Span(match.start(), match.end(), rule, kind, match.group())
+        found: list[Span] = []
+        if self._paths != "off" and ("/" in text or "\\" in text or "-" in text):
+            found = list(root_spans(text, roots))
+            # A folder that is named as a root is one whatever stands in its name.
+            yield from (span for span in found if span.kind == "root")
         for rule_id, agents in self._agents:
             if place in agents.where or "any" in agents.where:
                 for match in agents.matches(text):
@@ -110,13 +115,12 @@ class Scrubber:
                     yield Span(start, end, rule_id, agents.name, text[start:end])
         if place != "tool_result" and not _TRIGGER.search(text):
             return  # all that follows needs one of these characters
+        yield from found
         if "-" in text:
             yield from uuid_spans(text)
-        yield from time_spans(text, member, numbered=place != "tool_result")
-        found: list[Span] = []
-        if self._paths != "off" and ("/" in text or "\\" in text or "-" in text):
-            found = list(root_spans(text, roots))
-            yield from found
+        # A date that the model wrote comes back as it was recorded, today's beside it does not.
+        date = "written" if place == "assistant" else "date"
+        yield from time_spans(text, member, numbered=place != "tool_result", date=date)
         if place == "tool_result":
             yield from noise_spans(text)
         # After what is known by its place: a task's id below temp may look random, or not.

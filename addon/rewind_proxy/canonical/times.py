@@ -20,7 +20,7 @@ _HOUR, _SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
 _MONTH_NUMBER, _DAY_NUMBER = "(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])"
 _AT = rf"(?:,?{SPACE}(?:at |@ |- )?)"
 _COLON = "(?::|%3[Aa])"
-_IN_NAME = r"[0-9]{2}[-.][0-9]{2}[-.][0-9]{2}(?:[-.][0-9]{1,9}Z?)?+(?![0-9])"  # as in names of files
+_IN_NAME = r"[0-9]{2}[-._][0-9]{2}[-._][0-9]{2}(?:[-._][0-9]{1,9}Z?)?+(?![0-9])"  # as in names of files
 
 # Each starts with a digit that was taken already.
 _NUMERIC = re.compile(
@@ -93,8 +93,11 @@ _CLOCK_LOOK = re.compile(r":(?<=[0-9]:)[0-9]{2}")
 _OTHER_LOOK = re.compile(r"[0-9](?:-[0-9]{2}[Tt _-](?:at )?[0-9]{1,2}[-.%0-9]|[0-9]{5}[Tt_-][0-9]{4})")
 
 
-def time_spans(text: str, member: str, *, numbered: bool) -> Iterator[Span]:
-    """Dates with a time (RS103); a date or epoch alone beside a cue, or under such a member (RS104)."""
+def time_spans(text: str, member: str, *, numbered: bool, date: str = "date") -> Iterator[Span]:
+    """Dates with a time (RS103); a date or epoch alone beside a cue, or under such a member (RS104).
+
+    `numbered` says whether equal times are told from others, `date` of what kind dates alone are.
+    """
     clock = _CLOCK_LOOK.search(text) is not None
     if clock:
         for start, end in _worded(text):
@@ -108,7 +111,7 @@ def time_spans(text: str, member: str, *, numbered: bool) -> Iterator[Span]:
     if not numbered and ("r-" in text or "rw" in text):
         for match in _LISTED.finditer(text):
             yield _time(text, *match.span(1), numbered=numbered)
-    yield from date_spans(text, member, numbered=numbered)
+    yield from date_spans(text, member, date, numbered=numbered, logs=clock and not numbered)
 
 
 def _time(text: str, start: int, end: int, *, numbered: bool) -> Span:

@@ -32,7 +32,7 @@ from rewind_proxy.canonical.model import (
     Volatile,
     Wire,
 )
-from rewind_proxy.canonical.redact import Redaction, Redactor, auth_values, strip_query
+from rewind_proxy.canonical.redact import Redaction, Redactor, auth_values, query_values, strip_query
 from rewind_proxy.canonical.text import whole_characters
 from rewind_proxy.errors import OpaqueBodyError
 from rewind_proxy.matching.rebasing.slots import slots_digest
@@ -168,7 +168,7 @@ class RequestReader:
         query = tuple(parse_qsl(query_text, keep_blank_values=True, errors="surrogateescape"))
         target = Target(request.method.upper(), host.name, path or "/", query)
         endpoint = classify(host, target, upgrade=request.upgrade)
-        redactor = self.redactor.with_secrets(auth_values(request.headers))
+        redactor = self.redactor.with_secrets(auth_values(request.headers) | query_values(query))
         content_type = request.header("content-type")
         record = RequestRecord(
             method=target.method,

@@ -26,7 +26,7 @@ __all__ = ["Found", "Root", "discover", "find_roots", "folder_spans", "root_span
 
 RootKind = Literal["cwd", "home", "tmp", "root"]
 
-_KIND_OF_SHAPE: dict[ShapeKind, RootKind] = {"ci": "cwd", "tmp": "tmp", "home": "home"}
+_KIND_OF_SHAPE: dict[ShapeKind, RootKind] = {"ci": "cwd", "tmp": "tmp", "home": "home", "agent": "root"}
 """What is a root by its shape alone; `work` is one only where several paths share it."""
 _MAX_PATHS = 64
 _MAX_FOLDERS = 64
@@ -159,19 +159,19 @@ def root_spans(text: str, roots: Sequence[Root]) -> Iterator[Span]:
 
     Spans may overlap: the first one given is the right one.
     """
+    shaped = [shape for shape in shapes(text) if shape.kind in _KIND_OF_SHAPE]
+    below_home = {shape.start: shape.end for shape in shaped if shape.kind != "home"}
     told: set[int] = set()
     for root in roots:
         for start, end in occurrences(text, root.literal):
+            if root.kind == "home" and below_home.get(start, 0) > end:
+                continue  # the temp folder of Windows, the folders of CI machines and agents
             told.add(start)
             yield from _root_and_separators(text, start, end, root)
     known: dict[str, Root] | None = None
-    for shape in shapes(text):
-        kind = _KIND_OF_SHAPE.get(shape.kind)
-        if (
-            kind is None
-            or shape.start in told
-            or (kind == "home" and text[shape.end : shape.end + 1] not in ("/", "\\"))
-        ):
+    for shape in shaped:
+        kind = _KIND_OF_SHAPE[shape.kind]
+        if shape.start in told or (kind == "home" and text[shape.end : shape.end + 1] not in ("/", "\\")):
             continue  # `/home/index` may be a route; a home that has files is known by them
         folder = text[shape.start : shape.end]
         if known is None:

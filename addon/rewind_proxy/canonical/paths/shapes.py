@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from rewind_proxy.canonical.paths.edges import starts_path
 
-ShapeKind = Literal["ci", "work", "tmp", "home"]
+ShapeKind = Literal["ci", "work", "tmp", "home", "agent"]
 
 # A name does not end in the full stop of a sentence.
 _NAME = r"[\w.-]+(?<!\.)"
@@ -20,6 +20,7 @@ _USER = r"(?!\d+(?![\w.@+-]))(?!(?:Shared|Public|Default)\b)[\w.@+-]+(?<!\.)"
 # A full name has its words in capitals and a folder below it, so that it is no prose.
 _FULL_NAME = r"[A-Z][\w.'-]*(?: [A-Z][\w.'-]*){1,3}(?=/)"
 _ANY_USER = rf"(?:{_FULL_NAME}|{_USER})"
+_AGENT = r"\.(?:gemini|qwen)/tmp"
 
 _POSIX: tuple[tuple[ShapeKind, str], ...] = (
     # GitHub Actions, in a container too; Azure Pipelines; CircleCI; Travis; GitLab's shell; Jenkins.
@@ -57,6 +58,10 @@ _POSIX: tuple[tuple[ShapeKind, str], ...] = (
     ("tmp", r"dev/shm"),
     ("tmp", r"run/user/\d+"),
     ("tmp", r"data/local/tmp"),
+    # What Gemini CLI and Qwen Code keep for a project, by its name or a hash of its path.
+    ("agent", rf"home/{_USER}/{_AGENT}/{_NAME}"),
+    ("agent", rf"Users/{_ANY_USER}/{_AGENT}/{_NAME}"),
+    ("agent", rf"root/{_AGENT}/{_NAME}"),
     ("home", rf"home/{_USER}"),
     ("home", rf"var/home/{_USER}"),
     ("home", rf"export/home/{_USER}"),
@@ -66,6 +71,8 @@ _POSIX: tuple[tuple[ShapeKind, str], ...] = (
     ("home", r"root"),
     ("home", r"var/root"),
 )
+# Claude Code has a folder below temp for each user, by number.
+_OF_USER = r"(?:/claude-\d+(?=/))?"
 _WIN_NAME = r"""[^\\/\s"'`<>|:*?]+"""
 _WIN_USER = rf"Users~(?:[A-Z][\w.'-]*(?: [A-Z][\w.'-]*){{1,3}}(?=[\\/])|(?!(?:Public|Default)\b){_WIN_NAME})"
 # `~` stands for a separator, of whatever kind.
@@ -86,6 +93,7 @@ _WINDOWS: tuple[tuple[ShapeKind, str], ...] = (
     ("ci", r"a~\d+~s"),
     ("work", rf"a~{_NAME}~{_NAME}"),
     ("work", rf"projects~{_NAME}"),
+    ("agent", rf"{_WIN_USER}~\.(?:gemini|qwen)~tmp~{_NAME}"),
     ("home", _WIN_USER),
 )
 _SEPARATOR = r"(?:\\{1,4}|/)"
@@ -114,7 +122,9 @@ def _by_first_letter(shapes: tuple[tuple[ShapeKind, str], ...]) -> tuple[str, tu
     return "|".join(alternatives), kinds
 
 
-_POSIX_PATTERN, _POSIX_KINDS = _by_first_letter(_POSIX)
+_POSIX_PATTERN, _POSIX_KINDS = _by_first_letter(
+    tuple((kind, f"{pattern}{_OF_USER}" if kind == "tmp" else pattern) for kind, pattern in _POSIX)
+)
 _POSIX_SHAPE = re.compile(rf"/(?:{_POSIX_PATTERN})(?![\w@+-])")
 _WINDOWS_PATTERN, _WINDOWS_KINDS = _by_first_letter(
     tuple((kind, pattern.replace("~", _SEPARATOR)) for kind, pattern in _WINDOWS)

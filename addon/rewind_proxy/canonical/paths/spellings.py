@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
@@ -27,6 +27,17 @@ _SHORT_SLUG = 6
 MOUNTS = ("/mnt/", "/cygdrive/", "/")
 """Where WSL, Cygwin and Git Bash have the drives of Windows."""
 _LEAD = 96
+ESCAPES: tuple[Callable[[str], str], ...] = (
+    quote,
+    lambda folder: folder.replace(" ", "\\ "),
+    lambda folder: json.dumps(folder)[1:-1],
+)
+"""How a POSIX folder with blanks or other letters is written in a URL, in a shell and in ASCII JSON."""
+
+
+def escaped_slashes(folder: str) -> str:
+    """A folder as some write it in JSON."""
+    return folder.replace("/", "\\/")
 
 
 def slug_of(folder: str) -> str:
@@ -91,11 +102,11 @@ def _spellings(literal: str) -> _Spellings:
         return _Spellings((), "", slug, re.compile(tail) if names else None, re.compile(lead), None)
     plain = [literal, same, *linked(literal)]
     if not literal.isascii() or " " in literal:
-        plain += [quote(same), same.replace(" ", "\\ "), json.dumps(same)[1:-1]]
+        plain += [spelt(same) for spelt in ESCAPES]
     wsl = r"\\{1,4}".join(re.escape(name) for name in same.strip("/").split("/"))
     return _Spellings(
         tuple(dict.fromkeys(plain)),
-        same.replace("/", "\\/"),
+        escaped_slashes(same),
         slug,
         None,
         None,

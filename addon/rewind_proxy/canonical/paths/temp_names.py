@@ -12,12 +12,22 @@ from itertools import islice
 from rewind_proxy.canonical.paths.edges import REST, TRAILING
 from rewind_proxy.canonical.spans import Span
 
+# Capitals, small letters and perhaps digits, which are neither words in capitals nor numbers.
+_SHORT_WORD = "At|By|Db|Do|Go|Id|In|Is|It|My|No|Of|On|Or|To|Ui|Up"
+_WORDS = (
+    r"(?:[a-z](?=[A-Z][a-z]{2}))?+"  # iPhone
+    rf"(?:[A-Z]?[a-z]{{2,}}+|(?:{_SHORT_WORD})|[A-Z]{{2,}}+|[A-Z]?\d++)++\Z"
+)
+_MIXED = rf"(?=[A-Za-z0-9]{{6,16}}\Z)(?=[A-Z\d]*[a-z])(?=[a-z\d]*[A-Z])(?!{_WORDS})[A-Za-z0-9]+"
+# The same behind a name that says temp, where only letters in one case may be a word.
+_RANDOM = r"(?![A-Z]?[a-z]+\Z|[A-Z]+\Z)[A-Za-z0-9]"
+
 # Programs whose names below temp have a fixed form: a user, a process or random characters follow.
 _FAMILIES = (
-    r"tmp\.[A-Za-z0-9]{6,}",  # mktemp
+    rf"tmp\.{_RANDOM}{{6,}}",  # mktemp
     r"\.?tmp(?!_[a-z]*\Z)[a-z0-9_]{8}",  # Python
     r"tmp(?!_)(?![a-z]{4,}\d{1,4}\Z)(?=[a-z_]*\d)[a-z0-9_]{6,12}",
-    r"\.tmp[A-Za-z0-9]{6}",  # Rust
+    rf"\.tmp{_RANDOM}{{6}}",  # Rust
     r"tmp[0-9A-F]{1,6}\.tmp",  # Windows
     r"pytest-of-[\w.-]+",
     r"pytest-\d+",
@@ -25,22 +35,18 @@ _FAMILIES = (
     r"npm-\d+-[0-9a-f]{8}",
     r"hsperfdata_[\w.-]+",
     r"systemd-private-[0-9a-f]{32}-[\w.@-]+",
-    r"ssh-[A-Za-z0-9]{10,12}",
+    rf"ssh-{_RANDOM}{{10,12}}",
     r"pip-(?:[a-z]+-)+[a-z0-9_]{8}",
-    r"_MEI[A-Za-z0-9]{5,6}",
-    r"cc[A-Za-z0-9]{6}",
-    r"(?:rustc|cargo-install)[A-Za-z0-9]{6}",
-    r"(?:playwright|puppeteer)[\w-]*-[A-Za-z0-9]{6}",
-    r"com\.apple\.launchd\.[A-Za-z0-9]{10}",
+    rf"_MEI{_RANDOM}{{5,6}}",
+    rf"cc{_RANDOM}{{6}}",
+    rf"(?:rustc|cargo-install){_RANDOM}{{6}}",
+    rf"(?:playwright|puppeteer)[\w-]*-{_RANDOM}{{6}}",
+    rf"com\.apple\.launchd\.{_RANDOM}{{10}}",
     r"yarn--\d{13}-0\.\d+",
 )
-# Hex has digits and letters mixed, and is no word with a number behind it (`decade2`).
-_HEX = r"(?=[a-f]*\d)(?=\d*[a-f])(?!(?=[0-9a-f]{6,7}\Z)[a-f]{4,}\d)[0-9a-f]{6,}"
+# Hex has digits and letters mixed, and is no word with a number behind it or between two (`decade2`).
+_HEX = r"(?=[a-f]*\d)(?=\d*[a-f])(?!(?=[0-9a-f]{6,7}\Z)[a-f]{4,}\d)(?![a-f]{3,}\d[a-f]{3,}\Z)[0-9a-f]{6,}"
 _SHORT_HEX = r"(?=\d+[a-f]+\d|[a-f]+\d+[a-f]|\d{1,3}[a-f]{2}|[a-f]{2}\d{2})[0-9a-f]{4,5}"
-# Capitals, small letters and perhaps digits, which are neither words in capitals nor numbers.
-_SHORT_WORD = "At|By|Db|Do|Go|Id|In|Is|It|My|No|Of|On|Or|To|Ui|Up"
-_WORDS = rf"(?:[A-Z]?[a-z]{{2,}}+|(?:{_SHORT_WORD})|[A-Z]{{2,}}+|[A-Z]?\d++)++\Z"
-_MIXED = rf"(?=[A-Za-z0-9]{{6,16}}\Z)(?=[A-Z\d]*[a-z])(?=[a-z\d]*[A-Z])(?!{_WORDS})[A-Za-z0-9]+"
 _LONG_NUMBER = r"\d{9,20}"  # of a process and a time, or of Go's `MkdirTemp`
 _PREFIX = r"\.?[A-Za-z][\w.-]{0,64}[-_.]"
 _RANDOM_NAME = re.compile(

@@ -82,6 +82,7 @@ _PASSWORDS = _Family(
         for head in (
             r"pass(?:w(?:or)?d|wort|phrase|code|(?<=[_-]pass))",
             r"pwd(?:(?<=[;_-]pwd)|(?<=dbpwd))",  # but PWD and OLDPWD are folders
+            r"identified (?:with [\w']{1,40} )?by(?: password)?",  # SQL
         )
     ),
     looks_password,
@@ -101,11 +102,13 @@ _FOREIGN_PASSWORDS = _Family((re.compile("|".join(FOREIGN_WORDS)),), looks_passw
 
 _STRONG = r"(?:\*{1,3}|__|</?(?:b|strong|code|em|i|label|dt|dd|td|th|span)>)"
 _BREAK = r"(?:[ \t\r\n]|\\[nrt])"
+_COLOUR = r"(?:\x1b\[[0-9;]{0,12}[mK]){0,3}+"  # of a terminal
 _OPERATOR = re.compile(
-    rf"""(?:(?:{QUOTE}{_STRONG}?|{_STRONG}{QUOTE}?)?\]?[ \t]{{0,8}}
+    rf"""(?:{_COLOUR}(?:{QUOTE}{_STRONG}?|{_STRONG}{QUOTE}?)?\]?{_COLOUR}[ \t]{{0,8}}
         (?:=>|:=|={{1,3}}|%3[Dd]|\\{{1,15}}u003[Dd]|[：＝→]|->
         |:(?:[ \t]{{0,4}}[A-Za-z&]{{1,10}}[ \t]{{0,4}}=)?)
-        {_STRONG}{{0,2}}(?P<block>[ \t]{{0,4}}[|>][+-]?(?:\r?\n|\\n)[ \t]{{1,16}})?[ \t]{{0,8}}
+        {_STRONG}{{0,2}}(?P<block>[ \t]{{0,4}}[|>][+-]?(?:\r?\n|\\n)[ \t]{{1,16}})?
+        {_COLOUR}[ \t]{{0,8}}{_COLOUR}
     |(?P<comma>{QUOTE},[ \t]{{0,4}})(?={QUOTE})
     |(?P<cell>(?:{QUOTE}|\*\*)?[ \t]{{0,16}}\|[ \t]{{0,16}})
     |(?P<tag>{QUOTE}?>)
@@ -123,6 +126,9 @@ _SETTER = re.compile(
     r"\b(?:setx|setenv|set[ \t]{1,4}-[A-Za-z-]{1,10}|(?:config|configure|secrets?|env)[ \t]{1,4}(?:set|add))"
     r"[ \t]{1,4}(?:(?:-[A-Za-z-]{1,12}|/[mM])[ \t]{1,4}){0,2}[\w./:@-]{0,80}\Z"
 )
+# What names a user in SQL before his password, which has no operator: `CREATE ROLE a LOGIN PASSWORD '…'`.
+_SQL = re.compile(r"(?i)\b(?:user|role|login|with|(?:un)?encrypted|grant)\b[^;\n]{0,100}\Z")
+_COLOURS = re.compile(_COLOUR)
 _BEFORE = 160
 
 # Values -------------------------------------------------------------------------------------------------
@@ -132,7 +138,7 @@ _PIECES = JUDGED // 64 + 2
 _SLASH = r"\\{1,15}/"  # JSON may write a slash so
 _AND = r"&(?!amp;|[A-Za-z_][A-Za-z0-9_.-]{0,40}=)"  # the next parameter of a query is no part of a value
 _IN_QUOTES = r"""[^\s"'`\\]"""
-_IN_BARE = r"""[^\s"'`\\<>{}()\[\],;|&，。；：、！？（）「」『』]"""
+_IN_BARE = r"""[^\s"'`\\<>{}()\[\],;|&\x1b，。；：、！？（）「」『』]"""
 _QUOTED = re.compile(rf"(?:{_IN_QUOTES}{{1,64}}+|{_SLASH}){{1,{_PIECES}}}")
 _BARE = re.compile(rf"(?:{MARK_PATTERN}|{_IN_BARE}{{1,64}}+|{_AND}|{_SLASH}){{1,{_PIECES}}}")
 _QUOTED_REST = re.compile(rf"(?:{_IN_QUOTES}++|{_SLASH})*+")
@@ -160,18 +166,23 @@ def _value(text: str, name: int, end: int, family: _Family) -> Span | None:
     if operator is None or not (operator.lastgroup in (None, "block") or family.everywhere):
         return None
     before = text[max(0, name - _BEFORE) : name]
-    setter = False
+    setter = sql = False
     if operator["space"] and not _OPTION.search(before):
         setter = _SETTER.search(before) is not None
-        if not setter:
+        sql = (
+            not setter and family is _PASSWORDS and _SQL.search(text, max(0, name - _BEFORE), end) is not None
+        )
+        if not (setter or sql):
             return None
     if operator["cell"] and not _ROW.search(before):
         return None
-    named = text[name:end].isupper() and (setter or operator[0].strip() == "=")
+    named = text[name:end].isupper() and (setter or _COLOURS.sub("", operator[0]).strip() == "=")
     at = operator.end()
     opening = _OPENING.match(text, at)
     start = opening.end() if opening else at
     quoted = opening is not None and not opening[0].endswith("*")
+    if sql and not quoted:
+        return None
     if family.groups and (quoted or named or _OF_AN_APP.search(before)):
         groups = _GROUPS.match(text, start)
         if groups is not None:

@@ -100,6 +100,13 @@ def auth_values(headers: Iterable[tuple[str, str]]) -> frozenset[str]:
     return frozenset(value for value in values if len(value) >= LEAST)
 
 
+def query_values(query: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """The values of credential parameters, decoded, to look for in bodies."""
+    return frozenset(
+        value for name, value in query if len(value) >= LEAST and is_credential_parameter(name, value)
+    )
+
+
 def _basic_password(token: str) -> str:
     try:
         return base64.b64decode(token, validate=True).decode("utf-8").partition(":")[2]

@@ -240,7 +240,7 @@ CONTEXT_RULES: tuple[ContextRule, ...] = (
     ContextRule("RW305", "url-secret", ("://",), url_secrets),
     ContextRule("RW306", "url-parameter", ("?", "&"), url_parameters),
     ContextRule("RW307", "secret-assignment", ("ke", "cre"), assigned_secrets),
-    ContextRule("RW308", "password-assignment", ("pass", "pw"), assigned_passwords),
+    ContextRule("RW308", "password-assignment", ("pass", "pw", "identified "), assigned_passwords),
     ContextRule("RW309", "cookie-header", ("cookie",), cookies),
     ContextRule("RW311", "curl-user", ("curl",), curl_passwords),
     ContextRule(

@@ -13,7 +13,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rewind_proxy.canonical.paths.edges import ends_name, starts_path
-from rewind_proxy.canonical.paths.spellings import MOUNTS, is_slug, linked, mounted, slug_of
+from rewind_proxy.canonical.paths.spellings import (
+    ESCAPES,
+    MOUNTS,
+    escaped_slashes,
+    is_slug,
+    linked,
+    mounted,
+    slug_of,
+)
 from rewind_proxy.matching.rebasing.slots import Replacements
 
 
@@ -41,7 +49,6 @@ class _Target:
 
 _HEAD = 2
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
-_SHORTEST_SLUG = 6
 # Boundaries as in canonical/roots.py, times.py and scrub.py: what was taken out of a request as a token is
 # put back into an answer as a token.
 _REST = re.compile(r"""[^\s"'`<>|:*?,;()\[\]{}]*""")
@@ -183,9 +190,11 @@ def _spellings(old: str, new: str) -> Iterator[tuple[str, _Target]]:
             yield mounted(old, mount), _Target(there, _path_fits, None, None)
     for link in linked(old):
         yield link, _root_target(link, "/", new)
-    slug = slug_of(old)
-    if len(slug) > _SHORTEST_SLUG:
-        yield slug, _Target(slug_of(new), is_slug)
+    if old.startswith("/") and new.startswith("/"):
+        for spelt in (*ESCAPES, escaped_slashes):
+            if spelt(old) != old:
+                yield spelt(old), _Target(spelt(new), _path_fits)
+    yield slug_of(old), _Target(slug_of(new), is_slug)
 
 
 def _at(text: str, start: int, end: int, target: _Target) -> Iterator[Edit]:
