@@ -237,6 +237,14 @@ def _media(part: JsonObject, kind: JsonValue) -> JsonObject | None:
     return None
 
 
+def counted(chunk: JsonObject) -> JsonValue:
+    """The usage that a chunk tells: its own, or where Groq (`x_groq`) and Moonshot (the choice) have it."""
+    for place in (chunk, chunk.get("x_groq"), *answers.objects(chunk.get("choices"))):
+        if isinstance(place, dict) and isinstance(usage := place.get("usage"), dict):
+            return usage
+    return None
+
+
 def _usage(value: JsonValue) -> Usage | None:
     return answers.usage(value, "prompt_tokens", "completion_tokens", "prompt_tokens_details")
 
@@ -276,7 +284,7 @@ def _stream_ending(body: bytes, choices: int) -> Ending:
             return Ending("error", model, usage)
         model = answers.string(chunk.get("model")) or model
         announced = announced or ("usage" in chunk and chunk["usage"] is None)
-        usage = _usage(chunk.get("usage")) or usage
+        usage = _usage(counted(chunk)) or usage
         for choice in answers.objects(chunk.get("choices")):
             index = str(choice.get("index", 0))
             reasons[index] = choice.get("finish_reason") or reasons.get(index)

@@ -142,7 +142,8 @@ def parts(draw: st.DrawFn) -> tuple[JsonObject, ...]:
     found.extend(text(said) for said in draw(st.lists(words.filter(bool), max_size=2)))
     if draw(st.integers(0, 5)) == 0:
         found.append(text(draw(words.filter(bool)), refusal=True))
-    found.extend(draw(st.lists(calls(), max_size=3)))
+    # Two with one id are told apart in every form (`repeated id`); those without are all different.
+    found.extend(draw(st.lists(calls(), max_size=3, unique_by=lambda part: str(part["id"] or id(part)))))
     return tuple(found)
 
 

@@ -190,6 +190,20 @@ def test_interleaved_deltas_are_put_together_by_index() -> None:
     ]
 
 
+def test_content_of_the_start_is_content() -> None:
+    """What a container left over stands in `message_start` alone, before the blocks that follow."""
+    left: JsonObject = {"type": "tool_use", "id": "toolu_1", "name": "find", "input": {"id": 7}}
+    container: JsonObject = {"id": "container_1", "expires_at": "2026-01-01T00:00:00Z"}
+    begun = start(content=[left], stop_reason="tool_use", container=container)
+    alone = stream(begun, {"type": "message_stop"})
+    assert parts(anthropic.parse("sse", alone)) == [call("find", '{"id": 7}', "toolu_1")]
+    after = stream(
+        begun, begin(0, {"type": "text", "text": ""}), delta(0, "text_delta", text="Hi"), *end("tool_use")
+    )
+    kinds_of = [part["type"] for part in parts(anthropic.parse("sse", after))]
+    assert kinds_of == ["tool_call", "text"]
+
+
 def test_counts_at_the_end_are_totals() -> None:
     """The counts of `message_delta` replace those of `message_start`; one that is not there stays."""
     body = stream(start(), *end("end_turn", output_tokens=77, cache_read_input_tokens=None))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewind_proxy.canonical.answer import AnswerUsage, Asked, CanonicalAnswer, Choice, Finish
-from rewind_proxy.canonical.model import Form, JsonObject, JsonValue, Target
+from rewind_proxy.canonical.model import Form, JsonObject, JsonValue, Target, Usage
 from rewind_proxy.cli.provider.chat_completions import CHAT_COMPLETIONS as PROVIDER
 from rewind_proxy.cli.provider.turn import decide
 from rewind_proxy.wire import answers
@@ -362,6 +362,34 @@ def test_indices_that_gateways_leave_out_or_repeat() -> None:
         assert said("sse", stream(*chunked, end("tool_calls"))) == expected
 
 
+def test_parallel_calls_stand_in_the_order_of_their_indexes() -> None:
+    """A call that begins before the one with the lower index follows it, as the SDK puts them together."""
+    second: JsonObject = {"index": 1, "id": "b", "type": "function", "function": {"name": "g"}}
+    first: JsonObject = {"index": 0, "id": "a", "type": "function", "function": {"name": "f"}}
+    pieces_of: list[JsonValue] = [
+        {"index": 0, "function": {"arguments": '{"x":'}},
+        {"index": 1, "function": {"arguments": "{}"}},
+    ]
+    body = stream(
+        delta(tool_calls=[second]),
+        delta(tool_calls=[first]),
+        delta(tool_calls=pieces_of),
+        delta(tool_calls=[{"index": 0, "function": {"arguments": "1}"}}]),
+        end("tool_calls"),
+    )
+    assert said("sse", body) == (call("a", "f", '{"x":1}'), call("b", "g", "{}"))
+
+
+def test_an_id_that_two_calls_have_is_given_to_one() -> None:
+    """Results are told apart by the ids of their calls: the second call gets another, and that is named."""
+    made = render(answer(call("a", "f", "{}"), call("a", "g", "{}")), WHOLE)
+    (message,) = [choice["message"] for choice in json.loads(made.body)["choices"]]
+    first, second = (one["id"] for one in message["tool_calls"])
+    assert first == "a"
+    assert second.startswith("call_")
+    assert "repeated id" in made.notes
+
+
 def test_what_is_said_again_is_said_once() -> None:
     """Gateways that repeat id and name of a call in each chunk, or send them empty, change neither."""
     found = said(
@@ -500,6 +528,21 @@ def test_usage_is_read(case: str) -> None:
     body = whole({"content": "Hi"}, usage=sent)
     assert read("whole", body).usage == expected
     assert rendered(body, "whole", WHOLE)["usage"] == sent
+
+
+COUNTS: JsonObject = {"prompt_tokens": 18, "completion_tokens": 39, "total_tokens": 57}
+PLACES: dict[str, JsonObject] = {
+    "Groq": {**end(), "x_groq": {"id": "req_1", "usage": COUNTS}},
+    "Moonshot": end(usage=COUNTS),
+}
+
+
+@pytest.mark.parametrize("provider", PLACES)
+def test_usage_is_found_where_a_provider_streams_it(provider: str) -> None:
+    """Groq's own member and Moonshot's choice carry the usage of a stream that was not asked for any."""
+    body = stream(delta(content="Hi"), PLACES[provider])
+    assert read("sse", body).usage == AnswerUsage(18, 39)
+    assert ChatCompletions().ending("sse", "generate", body).usage == Usage(18, 39, 0)
 
 
 NOTES: dict[str, tuple[CanonicalAnswer, tuple[str, ...]]] = {

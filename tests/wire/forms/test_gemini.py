@@ -268,6 +268,14 @@ def test_places_of_citations_survive(words: str, spans: list[tuple[int, int]]) -
         assert said(asked.form, made.body) == (part,)
 
 
+def test_an_id_that_two_calls_have_is_given_to_one() -> None:
+    """Results are told apart by the ids of their calls: the second call has none, and that is named."""
+    made = render(answer(call("a", "f", "{}"), call("a", "g", "{}")), WHOLE)
+    sent = [part["functionCall"] for part in json.loads(made.body)["candidates"][0]["content"]["parts"]]
+    assert [one.get("id") for one in sent] == ["a", None]
+    assert "repeated id" in made.notes
+
+
 def test_a_blocked_prompt_is_an_answer() -> None:
     """A blocked prompt stays one on this wire, and is a filtered answer of no words on others."""
     body = json.dumps({"promptFeedback": {"blockReason": "SAFETY"}, "modelVersion": "g"}).encode()

@@ -40,6 +40,7 @@ def assembled(body: bytes) -> JsonObject | None:
     The `input` of its calls is their source text.
     """
     message: JsonObject = {}
+    before: list[JsonObject] = []
     blocks: dict[int, _Block] = {}
     for event in answers.events(body):
         data = answers.load_object(event.data)
@@ -50,7 +51,8 @@ def assembled(body: bytes) -> JsonObject | None:
         if kind == "error":
             return None
         if kind == "message_start" and isinstance(started, dict):
-            message = dict(started)
+            # What a container left over stands in the start already, calls included, and has no events.
+            message, before = dict(started), answers.objects(started.get("content"))
         elif kind == "content_block_start" and isinstance(index, int) and isinstance(block, dict):
             blocks[index] = _Block(block)
         elif kind == "content_block_delta" and isinstance(index, int) and isinstance(delta, dict):
@@ -61,7 +63,7 @@ def assembled(body: bytes) -> JsonObject | None:
         elif kind == "message_stop":
             if not message:
                 return None
-            return message | {"content": [blocks[index].finished() for index in sorted(blocks)]}
+            return message | {"content": [*before, *(blocks[index].finished() for index in sorted(blocks))]}
     return None
 
 

@@ -117,6 +117,7 @@ class Message:
         self._thought_names: list[str] = []
         self._annotations: list[JsonValue] = []
         self._calls: list[JsonValue] = []
+        self._call_ids: set[str] = set()
         self._rest: JsonObject = {}
 
     def add(self, part: JsonObject) -> None:
@@ -210,13 +211,22 @@ class Message:
             self._rest["function_call"] = {"name": name, "arguments": arguments}
             return
         source = arguments if part.get("call_type") == "custom" else custom_input(part, self._asked)
-        call_id = part.get("id") or derived_id("call_", len(self._calls), name, arguments)
-        call: JsonObject = {"id": call_id}
+        call: JsonObject = {"id": self._call_id(part.get("id"), name, arguments)}
         if source is None:
             call |= {"type": "function", "function": {"name": name, "arguments": arguments}}
         else:
             call |= {"type": "custom", "custom": {"name": name, "input": source}}
         self._calls.append(call | rest)
+
+    def _call_id(self, recorded: JsonValue, name: JsonValue, arguments: str) -> str:
+        """The recorded id, or one of ours where there is none or another call has it."""
+        call_id = recorded if isinstance(recorded, str) else ""
+        if call_id and call_id in self._call_ids:
+            self._notes.add("repeated id")
+            call_id = ""
+        call_id = call_id or derived_id("call_", len(self._calls), name, arguments)
+        self._call_ids.add(call_id)
+        return call_id
 
     def value(self) -> JsonObject:
         """The message."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.wire import answers
+from rewind_proxy.wire.chat_completions import counted
 from rewind_proxy.wire.forms.growth import Growth
 from rewind_proxy.wire.forms.pieces import pieces
 from rewind_proxy.wire.forms.rendering import dump, joined
@@ -34,6 +35,8 @@ def joined_chunks(body: bytes) -> JsonObject:
         for name, value in chunk.items():
             if value not in (None, "") and name not in _NOT_OF_THE_ANSWER:
                 answer[name] = value
+        if (usage := counted(chunk)) is not None:
+            answer["usage"] = usage
         for choice in answers.objects(chunk.get("choices")):
             index = choice.get("index", 0)
             choices.setdefault(str(index), _Choice(index)).add(choice)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from rewind_proxy.canonical.answer import AnswerUsage, Asked, CanonicalAnswer, Choice, Finish, Rendered
 from rewind_proxy.canonical.model import Form, JsonObject, JsonValue, Wire
@@ -219,7 +219,7 @@ def _candidate(index: int, choice: Choice, notes: Notes, *, same: bool) -> JsonO
     own = choice.own if same else {}
     made: list[JsonObject] = []
     cited: list[Cited] = []
-    for part in choice.parts:
+    for part in _with_ids_once(choice.parts, notes):
         said = _wire_part(part, notes, same=same)
         if said is None:
             continue
@@ -230,6 +230,21 @@ def _candidate(index: int, choice: Choice, notes: Notes, *, same: bool) -> JsonO
     if any(found for _, _, found in cited):
         candidate["groundingMetadata"] = grounding(cited)
     return {**candidate, "index": index, **own}
+
+
+def _with_ids_once(parts: Iterable[JsonObject], notes: Notes) -> Iterator[JsonObject]:
+    """The parts; a call with the id of one before it has none, as this wire allows."""
+    used: set[str] = set()
+    for part in parts:
+        call_id = answers.string(part.get("id")) if part["type"] == "tool_call" else None
+        if call_id is None:
+            yield part
+        elif call_id in used:
+            notes.add("repeated id")
+            yield {**part, "id": ""}
+        else:
+            used.add(call_id)
+            yield part
 
 
 def _note_citations(part: JsonObject, notes: Notes) -> None:

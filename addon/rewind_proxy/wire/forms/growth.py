@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TypeAlias
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
@@ -57,12 +58,15 @@ class Entries:
     """A list that arrives in deltas: an entry with an `index` goes on, others are new.
 
     Gateways leave the index out of a chunk that holds one call, or give all calls the same: an id other than
-    the one at that place starts a new entry.
+    the one at that place starts a new entry. Entries stand in the order of their indexes, where each has one
+    of its own; parallel calls need not begin in that order.
     """
 
     def __init__(self) -> None:
         self._entries: list[_Fixed | Growth] = []
         self._places: dict[int, Growth] = {}
+        self._indexes: list[int] = []
+        """That the entries said themselves, in the order in which they began."""
 
     def add(self, values: list[JsonValue]) -> None:
         """The entries of one delta."""
@@ -76,11 +80,16 @@ class Entries:
             if known is None or _another(known.identifier(), value.get("id")):
                 known = self._places[place] = Growth()
                 self._entries.append(known)
+                if "index" in value:
+                    self._indexes.append(place)
             known.add(value)
 
     def value(self) -> list[JsonValue]:
         """The list so far."""
-        return [entry.value() for entry in self._entries]
+        found = [entry.value() for entry in self._entries]
+        if len(set(self._indexes)) < len(found):
+            return found
+        return [entry for _, entry in sorted(zip(self._indexes, found, strict=True), key=itemgetter(0))]
 
 
 def _another(known: JsonValue, said: JsonValue) -> bool:
