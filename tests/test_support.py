@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import shutil
 import signal
+import subprocess
 import sys
 import time
 import zlib
@@ -170,3 +172,27 @@ def test_answers_can_be_compressed() -> None:
         _, headers, body = ask(provider)
         assert headers["content-encoding"] == "zstd"
         assert zstandard.ZstdDecompressor().decompressobj().decompress(body).endswith(b"data: [DONE]\n\n")
+
+
+def test_an_environment_behind_a_link_is_left_alone(tmp_path: Path) -> None:
+    """`scripts/client-env` empties no environment that a stale link leads to; it says what to do instead."""
+    script = tmp_path / "scripts" / "client-env"
+    requirements = tmp_path / "tests" / "clients" / "requirements.txt"
+    theirs = tmp_path / "theirs"
+    for folder in (script.parent, requirements.parent, theirs):
+        folder.mkdir(parents=True)
+    shutil.copy(Path(__file__).parents[1] / "scripts" / "client-env", script)
+    requirements.write_text("new==2\n")
+    (theirs / "requirements.txt").write_text("old==1\n")
+    (tmp_path / ".venv-clients").symlink_to(theirs)
+    made = subprocess.run(
+        [script],
+        env=environment(PYTHON=sys.executable),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert made.returncode == 1
+    assert "is a link" in made.stderr
+    assert (theirs / "requirements.txt").read_text() == "old==1\n"
