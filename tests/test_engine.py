@@ -139,6 +139,22 @@ def test_a_fork_follows_the_recorded_run_and_then_leaves_it(tmp_path: Path) -> N
     desk.store.close()
 
 
+@pytest.mark.parametrize("fault", ["turn=1:429", "turn=1:cut-after=1"])
+def test_a_call_that_fails_on_purpose_is_none_of_the_recorded_run(tmp_path: Path, fault: str) -> None:
+    """A fork leaves the recorded run at its own call, however often one before it had to be asked again."""
+    desk = Desk(tmp_path, from_step=3, fault=fault)
+    for text in ("one", "two"):
+        desk.record(desk.request(chat(text)))
+    failed, again, two, three = (
+        desk.decide(desk.request(chat(text))) for text in ("one", "one", "two", "three")
+    )
+    assert "fault" in dict(failed.headers)["x-rewind-note"]
+    assert isinstance(again, Replay)
+    assert isinstance(two, Replay)
+    assert isinstance(three, Forward)
+    desk.store.close()
+
+
 def test_exact_before_normalised_and_the_note(desk: Desk) -> None:
     """An equal request hits exactly; another model hits normalised, and the note names both models."""
     desk.record(desk.request(chat(max_tokens=64)))

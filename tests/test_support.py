@@ -187,7 +187,7 @@ def test_an_environment_behind_a_link_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / ".venv-clients").symlink_to(theirs)
     made = subprocess.run(
         [script],
-        env=environment(PYTHON=sys.executable),
+        env=environment(tmp_path, PYTHON=sys.executable),
         check=False,
         capture_output=True,
         text=True,

@@ -85,7 +85,7 @@ class Engine:
         """What happens to a request that was read already."""
         match reading.endpoint.cls:
             case "model":
-                return self._model(reading, step, self._forked(step.session, mode))
+                return self._model(reading, step, mode)
             case "side":
                 return self._side(reading, step, mode)
             case "socket":
@@ -95,24 +95,27 @@ class Engine:
                     return self._forward(reading, step, record=False)
                 return self._unrecorded(reading, step, cls)
 
-    def _forked(self, session: Session, mode: Mode) -> Mode:
-        """The mode of a model call: before `from_step` the recorded run is followed, then it is left."""
-        session.steps += 1
+    def _forked(self, at: int, mode: Mode) -> Mode:
+        """The mode of a session's nth model call: before `from_step` the recorded run is followed."""
         fork = self.settings.from_step
         if not fork or mode not in ("auto", "record"):
             return mode
-        return "replay" if session.steps < fork else "record"
+        return "replay" if at < fork else "record"
 
     def _model(self, reading: Reading, step: Step, mode: Mode) -> Decision:
         turn = step.session.next_turn() if reading.endpoint.operation == "generate" else 0
         fault = self._faults.get(turn)
         if fault is not None and fault.status is not None:
             return fail(reading, step, fault, fault.status)
-        decision = self._answered(reading, step, mode)
+        at = step.session.steps + 1
+        # What was cut is asked for again, as is what failed: the same call of the recorded run.
+        again = fault is not None and fault.cut_after is not None
+        if not again:
+            step.session.steps = at
+        decision = self._answered(reading, step, self._forked(at, mode))
         if isinstance(decision, Replay):
             step.session.replayed = True
-            # What was cut is asked for again.
-            if fault is None or fault.cut_after is None:
+            if not again:
                 step.session.memory.remember(decision.cassette)
         return decision if fault is None else faulted(decision, fault)
 

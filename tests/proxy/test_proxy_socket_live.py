@@ -228,6 +228,31 @@ def test_a_client_that_leaves_ends_its_turn(serving: Proxy, stage: Stage) -> Non
     assert cassettes(serving.store, prompt) == []
 
 
+def test_a_client_that_leaves_a_stall_is_not_waited_for(start: Start) -> None:
+    """However much the provider has said by then, its socket is closed long before the stall is over."""
+    asked, left = threading.Event(), threading.Event()
+
+    def much(exchange: Exchange) -> None:
+        if isinstance(exchange, SocketExchange):
+            for _ in range(200):
+                exchange.chunk(exchange.answer.chunks[0])
+            asked.set()
+            for _ in exchange.socket.frames():
+                pass
+            left.set()
+        else:
+            exchange.send()
+
+    settings = {"socket": "serve", "fault": "turn=1:stall=120"}
+    with FakeProvider(much) as provider, start(provider=provider, settings=settings) as running:
+        with connect(running, "stalled") as socket:
+            socket.send(create(new_prompt()))
+            assert asked.wait(15)
+        assert left.wait(15)
+        _, step = steps_of(running.store, "stalled", 2)
+        assert step.tier == "passed"
+
+
 def test_an_error_is_relayed_and_not_stored(serving: Proxy, stage: Stage) -> None:
     """The socket stays open, and the next turn is recorded."""
     stage.behaviour = failing

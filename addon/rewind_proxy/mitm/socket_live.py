@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from dataclasses import dataclass, field, replace
@@ -79,13 +80,17 @@ class LiveTurn:
     size: int = 0
     frames: int = 0
 
-    async def passes(self) -> bool:
-        """Whether the next frame comes through, and when (`rewind_fault`)."""
+    async def passes(self, gone: asyncio.Event) -> bool:
+        """Whether the next frame comes through, and when (`rewind_fault`).
+
+        Nobody waits for a client that is `gone`.
+        """
         fault = self.forward.fault if self.forward else None
         if fault is None:
             return True
-        if not self.frames:
-            await asyncio.sleep(fault.stall)
+        if not self.frames and fault.stall:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(gone.wait(), fault.stall)
         self.frames += 1
         return fault.cut_after is None or self.frames <= fault.cut_after
 
@@ -137,9 +142,9 @@ class Live:
         """Nobody can tell any more which answer is whose: from now on nothing is recorded."""
         self._doubt = self._doubt or why
 
-    async def passes(self) -> bool:
-        """Whether the next frame comes through, and when (`rewind_fault`)."""
-        return self.turn is None or await self.turn.passes()
+    async def passes(self, gone: asyncio.Event) -> bool:
+        """Whether the next frame comes through, and when (`rewind_fault`); see `LiveTurn.passes`."""
+        return self.turn is None or await self.turn.passes(gone)
 
     def take(self, message: str | bytes) -> None:
         """A message that the client has by now. No fault of ours here harms more than the recording."""

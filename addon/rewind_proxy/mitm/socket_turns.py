@@ -52,6 +52,8 @@ class SocketTurns:
         self._chain = sockets.Chain()
         self._inbox: asyncio.Queue[tuple[Peer, Message] | None] = asyncio.Queue(64)
         """Who said what; None when a replayed answer has ended."""
+        self._gone = asyncio.Event()
+        """The client has left, whatever else is still to be handled."""
         self._pumps: list[asyncio.Task[None]] = []
         self._upstream: Peer | None = None
         self._live = Live(self._chain)
@@ -104,6 +106,8 @@ class SocketTurns:
             except Exception as error:
                 logger.error("rewind: a socket broke", exc_info=error)
                 message = Closed(ABNORMAL, "")
+            if peer is self._client and isinstance(message, Closed):
+                self._gone.set()
             await self._inbox.put((peer, message))
 
     async def _played(self) -> None:
@@ -145,7 +149,7 @@ class SocketTurns:
                 await other.close(closed.code, closed.reason)
 
     async def _from_provider(self, message: str | bytes) -> None:
-        if not await self._live.passes():
+        if not await self._live.passes(self._gone):
             self._live.end("a fault on purpose")
             self._client.abort()
             return
