@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from case_tables import fake
-from matching.rebase_answers import WIRES_AND_FORMS, Said, body, copies, events
-from rewind_proxy.canonical.model import Form, JsonObject, Wire
+from matching.rebase_answers import WIRES_AND_FORMS, Said, body, copies, cut, events, stream
+from rewind_proxy.canonical.model import Form, JsonObject, JsonValue, Wire
 from rewind_proxy.canonical.redact import MARK, Redactor
 from rewind_proxy.matching.answer_redaction import (
     answer_credentials,
@@ -71,6 +72,94 @@ def test_credentials_are_named_and_not_shown(wire: Wire, form: Form, cuts: list[
     assert {"RW101", "RW201"} <= {each.rule for each in found}
     assert all(each.where.startswith("$" if form == "whole" else "byte ") for each in found)
     assert KEY not in str(found)
+
+
+Delta = Callable[[str], JsonObject]
+
+
+def choice(**members: JsonValue) -> JsonObject:
+    """A chunk of Chat Completions."""
+    return {"choices": [{"index": 0, **members}]}
+
+
+DELTAS: dict[str, tuple[Wire, Delta]] = {
+    "details of thoughts": (
+        "chat_completions",
+        lambda said: choice(
+            delta={"reasoning_details": [{"type": "reasoning.text", "text": said, "index": 0}]}
+        ),
+    ),
+    "thoughts in parts": (
+        "chat_completions",
+        lambda said: choice(
+            delta={"content": [{"type": "thinking", "thinking": [{"type": "text", "text": said}]}]}
+        ),
+    ),
+    "a transcript": ("chat_completions", lambda said: choice(delta={"audio": {"transcript": said}})),
+    "a new kind of block": (
+        "anthropic",
+        lambda said: {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "compaction_delta", "content": said},
+        },
+    ),
+    "a new kind of event": (
+        "responses",
+        lambda said: {
+            "type": "response.apply_patch_call_operation_diff.delta",
+            "output_index": 0,
+            "delta": said,
+        },
+    ),
+    "no known wire": ("generic", lambda said: {"out": said}),
+}
+
+
+def strings(value: JsonValue) -> Iterator[str]:
+    """The strings in a value."""
+    if isinstance(value, str):
+        yield value
+    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from strings(child)
+
+
+@pytest.mark.parametrize("kind", DELTAS)
+@few
+@given(cuts=cuts)
+def test_what_no_reader_knows_is_put_together_too(kind: str, cuts: list[int]) -> None:
+    """A credential split over the deltas of anything is masked and named; what is around it stays."""
+    wire, delta = DELTAS[kind]
+    pieces = cut(TEXT, cuts)
+    answer = stream([delta(piece) for piece in pieces], typed=False)
+    redacted = redact_answer(answer, wire, "sse", REDACTOR).body
+    told = [json.loads(line.removeprefix("data: ")) for line in redacted.decode().splitlines() if line]
+    assert len(told) == len(pieces)
+    fixed = set(strings(delta("")))  # types
+    assert "".join(text for text in strings(told) if text not in fixed) == REDACTOR.text(TEXT)
+    assert {"RW101"} <= {each.rule for each in answer_credentials(answer, wire, "sse", REDACTOR)}
+
+
+def test_the_tokens_of_a_whole_answer_are_put_together() -> None:
+    """Log probabilities spell the text again, a token in each entry."""
+    tokens: list[JsonValue] = [{"token": piece} for piece in cut(TEXT, range(0, len(TEXT), 4))]
+    answer = json.dumps({"choices": [{"message": {"content": TEXT}, "logprobs": {"content": tokens}}]})
+    redacted = json.loads(redact_answer(answer.encode(), "chat_completions", "whole", REDACTOR).body)
+    [choice] = redacted["choices"]
+    assert "".join(token["token"] for token in choice["logprobs"]["content"]) == choice["message"]["content"]
+    assert choice["message"]["content"] == REDACTOR.text(TEXT)
+
+
+def test_a_string_that_holds_a_credential_alone_loses_all_of_it() -> None:
+    """Also where the text that it goes on in has another one at the same place."""
+    events_of: list[JsonValue] = [
+        {"password": "hunter2-hunter2 " + KEY[:20]},
+        {"password": KEY[20:] + " end"},
+    ]
+    redacted = redact_answer(stream(events_of, typed=False), "generic", "sse", REDACTOR).body
+    assert b"hunter2" not in redacted
+    assert KEY[:20].encode() not in redacted
+    assert KEY[20:].encode() not in redacted
 
 
 def test_a_delta_alone_that_looks_like_a_credential_is_none() -> None:

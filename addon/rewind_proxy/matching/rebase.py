@@ -25,6 +25,7 @@ from rewind_proxy.matching.rebasing.finder import Edit, Finder
 from rewind_proxy.matching.rebasing.gemini import GeminiParts
 from rewind_proxy.matching.rebasing.parts import UNCOUNTED, Offset, Part, Parts, Piece, Reader
 from rewind_proxy.matching.rebasing.responses import ResponsesParts
+from rewind_proxy.matching.rebasing.running import running
 from rewind_proxy.matching.rebasing.slots import Replacements, replacements
 from rewind_proxy.matching.rebasing.text import Kind, Rewriter
 
@@ -85,7 +86,8 @@ def edited(
 ) -> Rebased:
     """The answer `body` with each content part as `rewriter` would have it. Never raises, as `rebase`.
 
-    With `leaves` every other string is edited too, and reasoning also where it is signed.
+    With `leaves` every other string is edited too, also one that goes on in the next event, and reasoning
+    where it is signed.
     """
     try:
         text = body.decode("utf-8")
@@ -98,6 +100,7 @@ def edited(
     answer = _Answer(rewriter, parts, ascii_body=body.isascii())
     if leaves is not None:
         answer.add_leaves(found, leaves)
+        answer.add_running(running(found, form))
     edits = [
         edit
         for number, wanted in sorted(answer.wanted.items())
@@ -160,6 +163,19 @@ class _Answer:
                 if not any((number, path[:end]) in self._pieces for end in range(len(path) + 1)):
                     self._strings[number, path] = list(edits)
                     self.wanted.setdefault(number, []).append(path)
+
+    def add_running(self, texts: Iterable[list[Piece]]) -> None:
+        """Make the edits that begin in one string and end in another; what one holds alone is a leaf's."""
+        for pieces in texts:
+            if any((piece.document, piece.path) in self._pieces for piece in pieces):
+                continue
+            ends = list(accumulate(len(piece.text or "") for piece in pieces))
+            whole = self._rewriter.edits("".join(piece.text or "" for piece in pieces), "text")
+            spread = [edit for edit in whole if edit.end > ends[bisect_right(ends, edit.start)]]
+            for piece, edit in _distributed(pieces, spread):
+                key = piece.document, piece.path
+                self._strings[key] = _merged(self._strings.get(key, []), edit)
+                self.wanted.setdefault(piece.document, []).append(piece.path)
 
     @property
     def count(self) -> int:
@@ -225,6 +241,18 @@ def _distributed(pieces: Sequence[Piece], edits: Sequence[Edit]) -> Iterator[tup
             )
             new = ""
             index += 1
+
+
+def _merged(edits: Sequence[Edit], more: Edit) -> list[Edit]:
+    """The edits with one more; those that overlap it are one with it, and as long as all of them together."""
+    apart: list[Edit] = []
+    for edit in edits:
+        if edit.end <= more.start or edit.start >= more.end:
+            apart.append(edit)
+        else:
+            start, end = min(edit.start, more.start), max(edit.end, more.end)
+            more = more._replace(start=start, end=end, new=more.new or edit.new)
+    return [*apart, more]
 
 
 def _shifted(place: int, edits: Sequence[Edit]) -> int:
