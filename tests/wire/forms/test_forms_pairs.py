@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewind_proxy.canonical.answer import Asked, CanonicalAnswer, Rendered
-from rewind_proxy.canonical.model import Form, Wire
+from rewind_proxy.canonical.model import Form, JsonObject, JsonValue, Wire
 from rewind_proxy.wire import answers
 from rewind_proxy.wire.adapters import ADAPTERS
 from rewind_proxy.wire.forms import FORMS, convert
@@ -97,6 +99,43 @@ def test_a_rendered_answer_is_complete_for_the_adapter(spelling: Spelling, answe
     assert ending.usage is not None
     assert read.usage is not None
     assert ending.usage.output_tokens == read.usage.output
+
+
+def _many_parts_of_content() -> tuple[Spelling, JsonValue]:
+    content: list[JsonValue] = [{"type": "reference", "reference_ids": [number]} for number in range(15_000)]
+    choice: JsonObject = {"index": 0, "finish_reason": "stop", "message": {"content": content}}
+    return ("chat_completions", "whole"), {"id": "c-1", "choices": [choice]}
+
+
+def _many_citations() -> tuple[Spelling, JsonValue]:
+    said = "wörd " * 100_000
+    sources: list[JsonValue] = [{"web": {"uri": f"https://e.x/{number}"}} for number in range(5_000)]
+    supports: list[JsonValue] = [
+        {
+            "segment": {"startIndex": 480_000 + 6 * number, "endIndex": 480_005 + 6 * number},
+            "groundingChunkIndices": [number],
+        }
+        for number in range(5_000)
+    ]
+    candidate: JsonObject = {
+        "content": {"parts": [{"text": said}], "role": "model"},
+        "finishReason": "STOP",
+        "groundingMetadata": {"groundingChunks": sources, "groundingSupports": supports},
+    }
+    return ("gemini", "whole"), {"candidates": [candidate]}
+
+
+@pytest.mark.parametrize("made", [_many_parts_of_content, _many_citations])
+def test_a_long_answer_takes_no_longer_than_its_length(
+    made: Callable[[], tuple[Spelling, JsonValue]],
+) -> None:
+    """About half a megabyte that repeats whatever an answer can repeat is converted in little time."""
+    spelling, value = made()
+    body = json.dumps(value).encode()
+    for target in (spelling, ("responses", "sse"), ("gemini", "sse")):
+        begun = time.process_time()
+        assert convert(body, *spelling, Asked(*target)) is not None
+        assert time.process_time() - begun < 2
 
 
 def test_a_generic_recording_is_not_converted() -> None:

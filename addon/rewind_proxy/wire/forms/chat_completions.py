@@ -10,7 +10,7 @@ from rewind_proxy.wire import answers
 from rewind_proxy.wire.chat_completions import ChatCompletions
 from rewind_proxy.wire.forms.chat_completions_message import Message, content_parts, message_parts
 from rewind_proxy.wire.forms.chat_completions_stream import chunks, joined_chunks
-from rewind_proxy.wire.forms.rendering import Notes, answer_id, note_own, streamed, whole
+from rewind_proxy.wire.forms.rendering import Notes, answer_id, dump, note_own, streamed, whole
 
 _WIRE: Wire = "chat_completions"
 _ADAPTER = ChatCompletions()
@@ -149,10 +149,10 @@ def _choice_object(index: int, choice: Choice, asked: Asked, notes: Notes, *, sa
         notes.add("stop_sequence")
     own = dict(choice.own) if same else {}
     content = own.pop("content", None)
-    spelt = list(content_parts(content, []))
+    spelt = {dump(part) for part in content_parts(content, [])}
     message = Message(asked, notes, same=same)
     for part in choice.parts:
-        if part not in spelt:
+        if not spelt or dump(part) not in spelt:
             message.add(part)
     said = message.value()
     if content is not None:

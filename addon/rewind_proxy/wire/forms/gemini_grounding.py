@@ -5,6 +5,9 @@ Google's reference of `GroundingMetadata`: a segment's places count bytes of UTF
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
@@ -19,6 +22,7 @@ def grounding(cited: list[Cited]) -> JsonObject:
     sources: dict[tuple[str, str], int] = {}
     supports: list[JsonValue] = []
     for index, text, citations in cited:
+        ends = _ends(text)
         for citation in citations:
             source = (str(citation["url"]), str(citation.get("title") or ""))
             number = sources.setdefault(source, len(sources))
@@ -27,8 +31,8 @@ def grounding(cited: list[Cited]) -> JsonObject:
                 start, end = max(0, start), max(0, end)
                 segment: JsonObject = {
                     "partIndex": index,
-                    "startIndex": _bytes(text[:start]),
-                    "endIndex": _bytes(text[:end]),
+                    "startIndex": ends[min(start, len(text))],
+                    "endIndex": ends[min(end, len(text))],
                     "text": text[start:end],
                 }
                 supports.append({"segment": segment, "groundingChunkIndices": [number]})
@@ -38,8 +42,12 @@ def grounding(cited: list[Cited]) -> JsonObject:
     return {"groundingChunks": chunks, **({"groundingSupports": supports} if supports else {})}
 
 
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
+def _ends(text: str) -> Sequence[int]:
+    """How many bytes the first 0, 1, 2 … characters of a text take, up to all of them."""
+    if text.isascii():
+        return range(len(text) + 1)
+    sizes = (len(character.encode("utf-8", "surrogatepass")) for character in text)
+    return tuple(accumulate(sizes, initial=0))
 
 
 def citations(metadata: JsonValue, texts: dict[int, str]) -> dict[int, list[JsonValue]]:
@@ -49,9 +57,10 @@ def citations(metadata: JsonValue, texts: dict[int, str]) -> dict[int, list[Json
     sources = [_source(chunk) for chunk in answers.objects(metadata.get("groundingChunks"))]
     found: dict[int, list[JsonValue]] = {}
     used: set[int] = set()
+    measured = {index: (text, _ends(text)) for index, text in texts.items()}
     for support in answers.objects(metadata.get("groundingSupports")):
         segment, numbers = support.get("segment"), support.get("groundingChunkIndices")
-        place = _place(segment, texts) if isinstance(segment, dict) else None
+        place = _place(segment, measured) if isinstance(segment, dict) else None
         for number in numbers if isinstance(numbers, list) and place else []:
             if isinstance(number, int) and 0 <= number < len(sources) and place:
                 used.add(number)
@@ -72,21 +81,23 @@ def _source(chunk: JsonObject) -> JsonObject:
     return {"url": url, "title": title} if title else {"url": url}
 
 
-def _place(segment: JsonObject, texts: dict[int, str]) -> tuple[int, int, int] | None:
+def _place(segment: JsonObject, texts: dict[int, tuple[str, Sequence[int]]]) -> tuple[int, int, int] | None:
     """The part and the characters of a segment: in the part it names, else where its words stand."""
-    start, end = answers.count(segment.get("startIndex")), answers.count(segment.get("endIndex"))
+    first, last = answers.count(segment.get("startIndex")), answers.count(segment.get("endIndex"))
     named = answers.count(segment.get("partIndex"))
     words = segment.get("text")
-    for index in sorted(texts, key=lambda index: index != named):
-        encoded = texts[index].encode("utf-8", "surrogatepass")
-        if not start <= end <= len(encoded):
+    for index in (named, *(index for index in texts if index != named)):
+        text, ends = texts.get(index, ("", ()))
+        start, end = _character(ends, first), _character(ends, last)
+        # A place past the text, or inside a character, is none of this text.
+        if start is None or end is None or start > end:
             continue
-        try:
-            before, inside = (
-                piece.decode("utf-8", "surrogatepass") for piece in (encoded[:start], encoded[start:end])
-            )
-        except UnicodeDecodeError:  # a place inside a character is none of this text
-            continue
-        if words in (None, "", inside):
-            return index, len(before), len(before) + len(inside)
+        if words in (None, "", text[start:end]):
+            return index, start, end
     return None
+
+
+def _character(ends: Sequence[int], place: int) -> int | None:
+    """The character that begins at a byte; None when none does."""
+    index = bisect_left(ends, place)
+    return index if index < len(ends) and ends[index] == place else None
