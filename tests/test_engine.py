@@ -12,7 +12,7 @@ import pytest
 from rewind_proxy.canonical.fingerprint import HASH_VERSION, settings_digest
 from rewind_proxy.canonical.model import Mode
 from rewind_proxy.canonical.redact import Redactor, rule_list
-from rewind_proxy.engine import Decision, Engine, Forward, Refuse, Replay, Session, Step, header_safe
+from rewind_proxy.engine import Decision, Engine, Fail, Forward, Refuse, Replay, Session, Step, header_safe
 from rewind_proxy.matching.reading import RawRequest, Reading, RequestReader
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import AnswerRecord, Exchange, Store
@@ -148,6 +148,7 @@ def test_a_call_that_fails_on_purpose_is_none_of_the_recorded_run(tmp_path: Path
     failed, again, two, three = (
         desk.decide(desk.request(chat(text))) for text in ("one", "one", "two", "three")
     )
+    assert isinstance(failed, Replay | Fail)
     assert "fault" in dict(failed.headers)["x-rewind-note"]
     assert isinstance(again, Replay)
     assert isinstance(two, Replay)
