@@ -20,6 +20,7 @@ from rewind_proxy.canonical.redact import Redactor
 from rewind_proxy.cli.canon import as_canon
 from rewind_proxy.errors import PortingError
 from rewind_proxy.matching.opening import Opened
+from rewind_proxy.porting import text
 from rewind_proxy.porting.document import from_document
 from rewind_proxy.porting.heard import Heard
 
@@ -339,3 +340,22 @@ def test_no_text_from_elsewhere_is_more_than_refused(data: st.DataObject) -> Non
             assert from_document(json.loads(each.text), "again").edited is False
         for record in store.store.cassettes():
             assert not any("\n" in value for _, value in record.answer.headers)
+
+
+def test_an_answer_by_hand_stays_one(tmp_path: Path, elsewhere: Path) -> None:
+    """What no model said is marked so in its text, and in every store that takes it in."""
+    with opened(tmp_path) as (first, chosen):
+        put(first, chosen, [heard()])
+        [exported] = export(first)
+    document = json.loads(exported.text)
+    answer = document.pop("answer")
+    status, headers, took = (answer.pop(name) for name in ("status", "headers", "latency_ms"))
+    document["answer"] = {"status": status, "headers": headers, "latency_ms": took, "by_hand": True, **answer}
+    rest = {name: value for name, value in document.items() if name not in ("rewind", "sha256")}
+    document["sha256"] = text.digest(rest)
+    with opened(elsewhere) as (second, chosen):
+        put(second, chosen, [from_document(document, "file")])
+        [record] = second.store.cassettes()
+        assert record.answer.by_hand
+        [again] = export(second)
+        assert again.document["sha256"] == document["sha256"]

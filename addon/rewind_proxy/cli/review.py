@@ -241,6 +241,8 @@ def _approve(desk: Desk, found: PendingRecord, chosen: CassetteRecord) -> None:
             f"{alias.id[:SHORT_ID]} is answered by {chosen.id[:SHORT_ID]} (tier alias)", style="default"
         )
     )
+    if desk.settings.cassettes:
+        out.print(Text("it is in this store alone: the folder of cassettes has no aliases", style="yellow"))
     out.print(Text(f"undo it: rewind aliases --remove {alias.id[:SHORT_ID]}", style="dim"))
 
 

@@ -92,6 +92,8 @@ class Commands:
         said = [f"{plural(recordings, 'recording')} deleted"]
         if aliases:
             said.append("1 alias removed" if aliases == 1 else f"{number(aliases)} aliases removed")
+        if recordings and runtime.settings.cassettes:
+            said.append("files of them in the folder of cassettes bring them back: delete those too")
         return said
 
     @_command("rewind.rerecord")
