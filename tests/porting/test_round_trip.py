@@ -359,3 +359,15 @@ def test_an_answer_by_hand_stays_one(tmp_path: Path, elsewhere: Path) -> None:
         assert record.answer.by_hand
         [again] = export(second)
         assert again.document["sha256"] == document["sha256"]
+
+
+@pytest.mark.parametrize("errors", [False, True])
+def test_a_part_of_an_answer_is_none(tmp_path: Path, *, errors: bool) -> None:
+    """No header is in a fingerprint: what came for a range would answer whoever asks for the whole."""
+    with opened(tmp_path, record_errors=errors) as (into, chosen):
+        part = heard(b"", [{"id": "m1"}], method="GET", path="/v1/models", status=206)
+        done = put(into, chosen, [part, heard({"a": 1}, b"12", path="/v1/audio/speech", status=206)])
+        assert (done.recordings, done.left) == (
+            0,
+            {"status 206: a part is no answer to the whole request": 2},
+        )

@@ -108,7 +108,7 @@ def _into_folder(
     exporter = Exporter(desk.store, desk.log, desk.reader, answers)
     folders.write(folder, exporter.export([made]), whole=False)
     if isinstance(asked, CassetteRecord) and asked.id != made.id:
-        folders.remove(folder, asked)
+        folders.remove(folder, [asked])
 
 
 def edit_and_store(desk: Desk, asked: PendingRecord | CassetteRecord) -> None:

@@ -76,7 +76,12 @@ def pending(
         return
     out = console()
     out.print(listing(_pending_columns(found, candidates), out.width))
-    out.print(Text(f"\nrewind review {found[0].id[:SHORT_ID]} shows one, rewind review all.", style="dim"))
+    out.print(
+        Text(
+            f"\nrewind review {found[0].id[:SHORT_ID]} shows one; rewind review alone goes through them all.",
+            style="dim",
+        )
+    )
 
 
 def review(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import cast, get_args
+from typing import NoReturn, cast, get_args
 
 from rewind_proxy.canonical.answer import AnswerUsage, CanonicalAnswer, Choice, Finish
 from rewind_proxy.canonical.model import JsonObject, JsonValue
@@ -78,6 +78,19 @@ def _object(content: str) -> JsonObject | None:
     return cast("JsonObject", value) if isinstance(value, dict) else None
 
 
+def _is_json(source: str) -> bool:
+    """Whether what Python wrote is JSON: it reads 1e999, and writes it as Infinity."""
+    try:
+        json.loads(source, parse_constant=_refuse)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse(token: str) -> NoReturn:
+    raise ValueError(token)
+
+
 def _mistake(content: str) -> str:
     """What is wrong with something that begins as one of our objects and is none."""
     try:
@@ -97,10 +110,9 @@ def _answer(text: str, calls: list[JsonObject], finish: JsonValue, place: str) -
         raise SuppliedAnswerError(f"{place}: the answer is empty: give it text or tool calls")
     parts: list[JsonObject] = [{"type": "text", "text": text}] if text else []
     default: Finish = "tool_calls" if calls else "stop"
-    # What ends a text does not end a call: clients wait for its result.
-    ending = (
-        cast("Finish", finish) if isinstance(finish, str) and not (calls and finish == "stop") else default
-    )
+    # What ends a text does not end a call: clients wait for its result; and no call can end a text.
+    wrong = "stop" if calls else "tool_calls"
+    ending = cast("Finish", finish) if isinstance(finish, str) and finish != wrong else default
     return CanonicalAnswer(choices=(Choice((*parts, *calls), ending),), usage=AnswerUsage())
 
 
@@ -116,6 +128,8 @@ def _call(call: JsonValue, at: int, place: str) -> JsonObject:
     if not isinstance(arguments, dict | str):
         raise SuppliedAnswerError(f'{where}: "arguments" is an object, or a text for a tool that takes one')
     source = arguments if isinstance(arguments, str) else dump(arguments)
+    if isinstance(arguments, dict) and not _is_json(source):
+        raise SuppliedAnswerError(f'{where}: a number in "arguments" is none that JSON has')
     if identifier is not None and not isinstance(identifier, str):
         raise SuppliedAnswerError(f'{where}: "id" is a text')
     return {

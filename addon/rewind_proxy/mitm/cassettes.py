@@ -11,8 +11,9 @@ from rewind_proxy.canonical.redact import Redactor
 from rewind_proxy.errors import RewindError
 from rewind_proxy.matching.opening import Opened
 from rewind_proxy.porting.exporting import Exporter, in_order
-from rewind_proxy.porting.folder import Orphan, read_in, redact_again, write
+from rewind_proxy.porting.folder import Orphan, read_in, redact_again, remove, write
 from rewind_proxy.settings import Settings
+from rewind_proxy.store import CassetteRecord
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +26,7 @@ class Cassettes:
         self._read = 0
         self._written = 0
         self._orphans: list[Orphan] = []
+        self._gone: list[CassetteRecord] = []
 
     def read_in(self, opened: Opened, settings: Settings, now: float) -> None:
         """Put into the store what it does not have of the folder. Raises `RewindError`."""
@@ -45,10 +47,16 @@ class Cassettes:
         except (RewindError, OSError) as error:
             logger.warning("rewind: recordings in the folder are not redacted by the longer list: %s", error)
 
+    def forget(self, gone: Iterable[CassetteRecord]) -> None:
+        """Recordings were deleted: their files go at the end, or they would be read in again."""
+        self._gone += gone
+
     def write(self, opened: Opened, settings: Settings, runs: Iterable[str]) -> bool:
-        """Write what some runs recorded into the folder; whether that went well."""
+        """Write what some runs recorded into the folder, delete what was; whether that went well."""
         try:
             records = [record for run in runs for record in opened.store.cassettes(run=run)]
+            if self._gone:
+                remove(self._folder, self._gone)
             if not records:
                 return True
             exporter = Exporter(opened.store, opened.log, opened.reader, _of_answers(opened, settings))

@@ -188,9 +188,10 @@ def redact_again(folder: Path, opened: Opened, answers: Redactor | None) -> list
     return write(folder, exporter.export(records), whole=False).replaced
 
 
-def remove(folder: Path, recording: CassetteRecord) -> None:
-    """Delete the files of a recording that is no longer in the store. Raises `PortingError`."""
-    for file in scan(folder).files.get(_key_of(recording), ()):
+def remove(folder: Path, recordings: Iterable[CassetteRecord]) -> None:
+    """Delete the files of recordings that are no longer in the store. Raises `PortingError`."""
+    files = scan(folder).files
+    for file in {file for each in recordings for file in files.get(_key_of(each), ())}:
         _remove(folder, file)
 
 
