@@ -255,8 +255,9 @@ class Runtime:
         before = self.engine.anew.pop(self._key(step), None)
         try:
             if before is not None:
-                self._delete(before - {made.id})
                 self._remove_alias(step.normalised)
+                self.store.aliases.lead(before, made.id)
+                self._delete(before - {made.id})
         except Exception as error:  # the new recording is there, and the newest
             _warn(f"what a new recording replaces could not be deleted: {error}")
 
