@@ -18,11 +18,14 @@ from porting.stores import CHAT, NOW, STREAM, chat, documents, export, heard, op
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redactor
 from rewind_proxy.cli.canon import as_canon
+from rewind_proxy.engine import Decision, Engine, Refuse, Replay, Session, Step
 from rewind_proxy.errors import PortingError
 from rewind_proxy.matching.opening import Opened
 from rewind_proxy.porting import text
 from rewind_proxy.porting.document import from_document
 from rewind_proxy.porting.heard import Heard
+from rewind_proxy.settings import Settings
+from rewind_proxy.store.records import RunRecord
 
 KEY = "sk-proj-" + secrets.token_hex(20)
 MULTIPART = b'--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nwhisper\r\n--b--\r\n'
@@ -371,3 +374,35 @@ def test_a_part_of_an_answer_is_none(tmp_path: Path, *, errors: bool) -> None:
             0,
             {"status 206: a part is no answer to the whole request": 2},
         )
+
+
+@pytest.mark.parametrize("side", [False, True])
+def test_a_forged_fingerprint_answers_nothing_else(tmp_path: Path, elsewhere: Path, *, side: bool) -> None:
+    """A text that hides a credential tells its exact fingerprint: what it says besides must agree."""
+    honest, other = heard(chat(f"my key is {KEY}")), heard(chat("delete everything"))
+    if side:
+        honest, other = HEARD["side with a body"], HEARD["side"]
+    with opened(tmp_path) as (first, chosen):
+        put(first, chosen, [other])
+        [target] = first.store.cassettes()
+    with opened(tmp_path / "honest") as (first, chosen):
+        put(first, chosen, [honest])
+        [text_of_it] = export(first)
+    document = {**text_of_it.document, "exact": target.exact}
+    rest = {name: value for name, value in document.items() if name not in ("rewind", "sha256")}
+    document["sha256"] = text.digest(rest)
+    with opened(elsewhere, mode="replay") as (second, chosen):
+        put(second, chosen, [from_document(document, "forged")])
+        assert isinstance(ask(second, chosen, other), Refuse)
+    with opened(tmp_path / "b", mode="replay", match="exact") as (second, chosen):
+        put(second, chosen, [from_document(text_of_it.document, "honest")])
+        assert isinstance(ask(second, chosen, honest), Replay)
+
+
+def ask(of: Opened, chosen: Settings, asked: Heard) -> Decision:
+    """What a proxy does with the request of an exchange, in replay."""
+    request = asked.request
+    host = of.reader.hosts.find(request.host, request.port)
+    assert host is not None
+    session = Session(RunRecord(id="20261130-100000-bbbb", mode="replay", started_at=NOW))
+    return Engine(chosen, of.reader, of.store).decide(request, host, Step(session, 1, NOW), mode="replay")

@@ -17,7 +17,7 @@ from rewind_proxy.decisions import Forward, Session, Step
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.opening import Opened
 from rewind_proxy.matching.reading import Reading
-from rewind_proxy.porting.asked import NEVER, address, read_kept
+from rewind_proxy.porting.asked import NEVER, address, is_told, read_kept
 from rewind_proxy.porting.document import Kept
 from rewind_proxy.porting.heard import Entry, Heard, Left
 from rewind_proxy.recording import Captured, NotRecorded, exchange
@@ -190,7 +190,9 @@ class Keeper:
         told = {"latency_ms": kept.latency_ms, "by_hand": kept.by_hand}
         answer = made.answer.model_copy(update=told)
         chunks = kept.chunks if made.answer_body == kept.answer_body else made.chunks
-        return replace(made, answer=answer, chunks=chunks)
+        return replace(
+            made, answer=answer, chunks=chunks, told=is_told(kept, reading.target.host, made.exact)
+        )
 
     def _superseded(self, made: Exchange) -> bool:
         """Of class `side` the store keeps the newest run's answers: an older one must not push them out."""
