@@ -170,7 +170,7 @@ class Engine:
 
     def _tiers(self, reading: Reading) -> Iterator[tuple[Tier, tuple[CassetteRecord, ...], tuple[str, ...]]]:
         """The recordings of each tier in turn, and what an alias has to say of itself."""
-        yield "exact", self.store.lookup_exact(reading.exact), ()
+        yield "exact", self._by_exact(reading), ()
         if self.settings.match != "normalised":
             return
         if reading.normalised is not None:
@@ -179,10 +179,20 @@ class Engine:
         if alias is not None:
             yield "alias", self.store.recordings_of(alias.cassette), (f"alias {alias.id[:12]}",)
 
+    def _by_exact(self, reading: Reading) -> tuple[CassetteRecord, ...]:
+        """The recordings of an exact fingerprint; where a file told it, the rest must agree."""
+        found = self.store.lookup_exact(reading.exact)
+        if not any(each.told for each in found):
+            return found
+        if reading.endpoint.cls == "side":
+            return tuple(each for each in found if not each.told or _address(each) == _address(reading))
+        alike = {each.seq for each in self.store.lookup_normalised(reading.fingerprint)}
+        return tuple(each for each in found if not each.told or each.seq in alike)
+
     def _side(self, reading: Reading, step: Step, mode: Mode) -> Decision:
         if mode != "replay":
             return self._forward(reading, step, record=mode != "passthrough")
-        candidates = self.store.lookup_exact(reading.exact)
+        candidates = self._by_exact(reading)
         if not candidates:
             miss = Miss("This side request was never recorded.")
             return self._refuse(reading, step, "miss", UNKNOWN_SIDE_STATUS, miss)
@@ -235,6 +245,11 @@ class Engine:
         body = dumps(ADAPTERS[reading.error_wire].error(status, refusal_text(miss)))
         headers = (*_refusal_headers(tier), *step_headers(step, reading))
         return Refuse(reading, step, reading.endpoint.cls, tier, status, body, headers, miss)
+
+
+def _address(of: CassetteRecord | Reading) -> tuple[object, ...]:
+    request = of.request if isinstance(of, CassetteRecord) else of.record
+    return request.method, request.host, request.path, request.query
 
 
 def refuse_failed(step: Step, cls: EndpointClass, error: BaseException) -> Refuse:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from rewind_proxy.canonical.fingerprint import HASH_VERSION
 from rewind_proxy.canonical.model import Ending, Usage
@@ -77,6 +78,9 @@ def exchange(
     success = 200 <= captured.status < 300
     if not success and captured.broken:
         return NotRecorded(captured.broken)
+    if captured.status == HTTPStatus.PARTIAL_CONTENT:
+        # A header asked for a part, and no header is in a fingerprint: it would answer for the whole.
+        return NotRecorded("status 206: a part is no answer to the whole request")
     if not success and not record_errors:
         return NotRecorded(f"status {captured.status}: only complete answers are recorded")
     encoding = captured.header("content-encoding")

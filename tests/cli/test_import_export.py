@@ -7,9 +7,11 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from case_tables import fake
 from porting.stores import CHAT, NOW, chat, heard, opened, put
 from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.cli.app import main
@@ -157,6 +159,24 @@ def test_what_is_left_out_is_named(rewind: Call, tmp_path: Path) -> None:
     assert told["files"][0]["format"] == "har"
     file.write_text(json.dumps(har(unknown)), encoding="utf-8")
     assert rewind("import", file, "--store", tmp_path / "b")[0] == 1
+
+
+def test_what_is_left_out_is_named_without_credentials(rewind: Call, tmp_path: Path) -> None:
+    """A host, the text of an error, an address with a login in it: a file may hold anything anywhere."""
+    secret = fake("sk-proj-", 40)
+    document: Any = har("https://api.openai.com/broken", f"https://{secret}.example/v1/chat/completions")
+    document["log"]["entries"][0]["response"]["_error"] = f"{secret} " * 100
+    file = tmp_path / "x.har"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    kept = {"method": "POST", "url": f"https://me:{secret}@llm.corp.example/v1", "body": {}}
+    document = {"rewind": 1, "run": "a", "request": kept, "answer": {"status": 200, "lines": []}}
+    (tmp_path / "y.json").write_text(json.dumps(document), encoding="utf-8")
+    for name in ("x.har", "y.json"):
+        for more in ([], ["--json"]):
+            _, out, err = rewind("import", tmp_path / name, "--store", tmp_path / "a", *more)
+            said = (out + err).replace("\n", "")
+            assert secret.lower() not in said.lower()
+            assert len(said) < 2000
 
 
 def test_a_bad_file_stops_before_anything_is_stored(rewind: Call, store: Path, tmp_path: Path) -> None:

@@ -195,6 +195,14 @@ def test_reject_takes_candidates_away(rewind: Call, tmp_path: Path) -> None:
     assert json.loads(rewind("pending", "--json")[1])[0]["count"] == 2
 
 
+def test_what_is_put_away_is_not_the_last(rewind: Call, tmp_path: Path) -> None:
+    """`last` is the first that `pending` lists."""
+    first, second = refused(tmp_path, ASKED, "Tell me a joke about frogs.")
+    assert rewind("reject", "last")[1].startswith(second[:12])
+    assert rewind("approve", "last")[1].startswith(f"approved: {first[:12]}")
+    assert "no pending request 'last'" in rewind("approve", "last")[2]
+
+
 @pytest.mark.usefixtures("at_terminal")
 def test_review_asks(rewind: Call, tmp_path: Path) -> None:
     """No to one, yes to the next; skip and quit change nothing."""
@@ -277,6 +285,9 @@ def test_an_answer_by_hand_can_be_changed(
         ("file.write_text('')", "nothing is stored"),
         ("sys.exit(3)", "the editor ended with 3"),
         ("file.write_text('{\"text\": 1}')", '"text" is a text'),
+        ('file.write_text(\'{"text": "x",}\')', "line 1"),
+        ('file.write_text(\'{"tex": "x"}\')', 'neither "text" nor "tool_calls"'),
+        ("file.write_bytes(bytes([255]))", "not UTF-8"),
     ],
 )
 def test_an_editor_that_gives_no_answer(
@@ -299,6 +310,39 @@ def test_what_is_no_answer(rewind: Call, tmp_path: Path, monkeypatch: pytest.Mon
     assert rewind("answer", "last")[0] == 2
     monkeypatch.setenv("EDITOR", str(tmp_path / "no-editor"))
     assert "set EDITOR" in rewind("answer", "last", "--edit")[2]
+    monkeypatch.setenv("EDITOR", 'vim "')
+    assert "EDITOR or VISUAL is no command" in rewind("answer", "last", "--edit")[2]
+    (tmp_path / "broken.json").write_text('{"text": "x", "tool_calls": [{"name": "f"]}')
+    assert "line 1, column 42" in rewind("answer", "last", "broken.json")[2]
+    assert len(json.loads(rewind("pending", "--json")[1])) == 1
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(rewind: Call, tmp_path: Path) -> None:
+    """As some editors write it: it is no part of the answer, and hides no JSON."""
+    refused(tmp_path, ASKED)
+    (tmp_path / "answer.json").write_bytes(b'\xef\xbb\xbf{"text": "Marked."}')
+    assert rewind("answer", "last", "answer.json")[0] == 0
+    newest = json.loads(rewind("ls", "--json")[1])[0]["id"]
+    assert rewind("show", newest)[1].rstrip().endswith("\n  Marked.")
+
+
+def test_answers_go_to_the_folder_of_cassettes(
+    rewind: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Recordings come from there: a correction takes its file's place; an alias cannot go there."""
+    refused(tmp_path, ASKED, "Tell me a joke about frogs.")
+    (tmp_path / "rewind.toml").write_text('cassettes = "cassettes"\n')
+    (tmp_path / "answer.txt").write_text("Frist answer.")
+    out = rewind("answer", "last", "answer.txt")[1]
+    found = re.search(r"rewind answer (\w+) --edit", out)
+    assert found
+    [first] = (tmp_path / "cassettes").rglob("*.json")
+    assert "Frist answer." in first.read_text()
+    editor(tmp_path, monkeypatch, "file.write_text(text.replace('Frist', 'First'))")
+    assert rewind("answer", found[1], "--edit")[0] == 0
+    [second] = (tmp_path / "cassettes").rglob("*.json")
+    assert (second != first, "First answer." in second.read_text()) == (True, True)
+    assert "in this store alone" in rewind("approve", "last")[1]
 
 
 # -- keeping the store in order

@@ -282,3 +282,23 @@ def test_an_answer_by_hand_is_redacted_where_answers_are(person: Person, tmp_pat
     assert b"It is [REDACTED]." in replayed(person.decide(live)).answer.body
     assert not scan(tmp_path / ".rewind", [secret]).found
     person.opened.close()
+
+
+def test_an_alias_follows_a_correction(person: Person) -> None:
+    """What is said anew by hand is said to whoever was led there; the same words again change nothing."""
+    by_hand, led = request(ask("What is the key?")), request(ask("Which is the key?"))
+    person.decide(by_hand)
+    first = person.review.answer(person.pending, read_answer("It is blue.", "f"), START).cassette
+    person.decide(led)
+    person.review.approve(person.pending, first, START)
+    count = person.opened.store.count()
+    same = person.review.correct(first, read_answer("It is blue.", "f"), START + 1)
+    assert (same.cassette, person.opened.store.count()) == (first, count)
+    made = person.review.correct(first, read_answer("It is red.", "f"), START + 2).cassette
+    assert person.opened.store.count() == count
+    hit = replayed(person.decide(led))
+    assert (hit.tier, hit.cassette.id, b"It is red." in hit.answer.body) == ("alias", made.id, True)
+    assert person.opened.store.check() == []
+    again = person.again(tail_n=1)
+    assert replayed(again.decide(led)).tier == "alias"
+    again.opened.close()

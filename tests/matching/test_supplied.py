@@ -59,6 +59,7 @@ def test_tool_calls() -> None:
         ({"text": "x", "finish": "length"}, "length"),
         ({"tool_calls": [CALL]}, "tool_calls"),
         ({"tool_calls": [CALL], "finish": "stop"}, "tool_calls"),
+        ({"text": "x", "finish": "tool_calls"}, "stop"),
     ],
 )
 def test_how_it_ends(content: Any, finish: str) -> None:
@@ -76,6 +77,9 @@ def test_how_it_ends(content: Any, finish: str) -> None:
         ({"text": "x", "tool_call": []}, "no 'tool_call'.*--text"),
         ({"text": "x", "tool_calls": {}}, "is a list"),
         ({"text": "x", "finish": "done"}, "one of stop, length"),
+        ('{"tool_calls": [{"name": "f", "arguments": {"n": 1e999}}]}', "none that JSON has"),
+        ('{"text": "x", "tool_calls": [}', "line 1, column 30"),
+        ('{"text": ' + "[" * 100_000, "nested too deeply"),
         ({"tool_calls": ["read"]}, r"\[0\] is an object"),
         ({"tool_calls": [{"arguments": {}}]}, '"name" is the name'),
         ({"tool_calls": [{**CALL, "args": 1}]}, "no 'args'"),

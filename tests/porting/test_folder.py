@@ -15,7 +15,7 @@ from porting.stores import CHAT, NOW, chat, export, heard, opened, put
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.errors import PortingError
 from rewind_proxy.porting import text
-from rewind_proxy.porting.folder import ReadIn, Written, read_in, write
+from rewind_proxy.porting.folder import ReadIn, Written, read_in, redact_again, write
 from rewind_proxy.store import Store
 
 
@@ -183,6 +183,43 @@ def test_what_was_redacted_anew_takes_its_file_s_place(tmp_path: Path, folder: P
     [new] = files(folder)
     assert (done.replaced, done.written, done.orphans) == ([old], [new], [])
     assert secret not in new.read_text(encoding="utf-8")
+
+
+def test_a_longer_list_of_rules_reaches_the_folder(tmp_path: Path, folder: Path) -> None:
+    """What the store was redacted by again, its files are; a folder that its name gave goes, others stay."""
+    secret = "corp-" + "0123456789abcdef" * 2
+    with opened(tmp_path / "a", session=secret) as (into, chosen):
+        put(into, chosen, [heard(chat(f"my key is {secret}"))])
+        write(folder, export(into), whole=False)
+    record(tmp_path / "a", folder, "harmless", digest="cd" * 32)
+    with opened(tmp_path / "a", redact_patterns=("corp-[0-9a-f]{32}",)) as (into, _):
+        [gone] = redact_again(folder, into, None)
+        assert secret in str(gone)
+        assert redact_again(folder, into, None) == []
+    assert len(files(folder)) == 2
+    assert not any(secret in f"{each} {each.read_text()}" for each in files(folder))
+    assert not any(secret in str(each) for each in folder.rglob("*"))
+
+
+def test_a_link_never_leads_out_of_the_folder(tmp_path: Path, folder: Path) -> None:
+    """A folder of a session that is a link to somewhere else gets nothing."""
+    with opened(tmp_path / "a", session="s1") as (into, chosen):
+        put(into, chosen, [heard()])
+        (tmp_path / "outside").mkdir()
+        folder.mkdir()
+        (folder / "s1").symlink_to(tmp_path / "outside")
+        with pytest.raises(PortingError, match="leads out of"):
+            write(folder, export(into), whole=False)
+    assert files(tmp_path / "outside") == []
+
+
+def test_a_file_that_claims_a_size_is_not_read(tmp_path: Path, folder: Path) -> None:
+    """It is named, and the rest is used."""
+    record(tmp_path / "a", folder, "one")
+    with (folder / "huge.json").open("wb") as huge:
+        huge.truncate(2**33)
+    done, prompts = read(tmp_path / "b", folder)
+    assert (reasons(done.orphans), prompts) == ([f"{folder}/huge.json: larger than 512 MiB"], ["one"])
 
 
 def test_a_file_that_the_store_does_not_have_is_named(tmp_path: Path, folder: Path) -> None:

@@ -14,6 +14,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from case_tables import fake
 from porting.stores import CHAT, NOW, STREAM, chat, export, heard, opened, put, spoil
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.errors import PortingError
@@ -374,6 +375,23 @@ class TestTelling:
         with pytest.raises(PortingError, match=message) as raised:
             list(at(file).entries)
         assert str(file) in str(raised.value)
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "interactions: []\nversion: {}\n",
+            '{{"interactions": [], "version": "{}"}}',
+            '{{"rewind": "{}", "request": {{}}}}',
+        ],
+    )
+    def test_an_error_quotes_no_value(self, content: str, tmp_path: Path) -> None:
+        """Anything may stand anywhere."""
+        secret = fake("sk-proj-", 40)
+        file = tmp_path / "x"
+        file.write_text(content.format(secret))
+        with pytest.raises(PortingError) as raised:
+            list(at(file).entries)
+        assert secret not in str(raised.value)
 
     def test_a_missing_file_and_an_empty_folder_are_errors(self, tmp_path: Path) -> None:
         """Both are named."""

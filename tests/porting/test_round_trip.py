@@ -18,10 +18,14 @@ from porting.stores import CHAT, NOW, STREAM, chat, documents, export, heard, op
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redactor
 from rewind_proxy.cli.canon import as_canon
+from rewind_proxy.engine import Decision, Engine, Refuse, Replay, Session, Step
 from rewind_proxy.errors import PortingError
 from rewind_proxy.matching.opening import Opened
+from rewind_proxy.porting import text
 from rewind_proxy.porting.document import from_document
 from rewind_proxy.porting.heard import Heard
+from rewind_proxy.settings import Settings
+from rewind_proxy.store.records import RunRecord
 
 KEY = "sk-proj-" + secrets.token_hex(20)
 MULTIPART = b'--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nwhisper\r\n--b--\r\n'
@@ -339,3 +343,66 @@ def test_no_text_from_elsewhere_is_more_than_refused(data: st.DataObject) -> Non
             assert from_document(json.loads(each.text), "again").edited is False
         for record in store.store.cassettes():
             assert not any("\n" in value for _, value in record.answer.headers)
+
+
+def test_an_answer_by_hand_stays_one(tmp_path: Path, elsewhere: Path) -> None:
+    """What no model said is marked so in its text, and in every store that takes it in."""
+    with opened(tmp_path) as (first, chosen):
+        put(first, chosen, [heard()])
+        [exported] = export(first)
+    document = json.loads(exported.text)
+    answer = document.pop("answer")
+    status, headers, took = (answer.pop(name) for name in ("status", "headers", "latency_ms"))
+    document["answer"] = {"status": status, "headers": headers, "latency_ms": took, "by_hand": True, **answer}
+    rest = {name: value for name, value in document.items() if name not in ("rewind", "sha256")}
+    document["sha256"] = text.digest(rest)
+    with opened(elsewhere) as (second, chosen):
+        put(second, chosen, [from_document(document, "file")])
+        [record] = second.store.cassettes()
+        assert record.answer.by_hand
+        [again] = export(second)
+        assert again.document["sha256"] == document["sha256"]
+
+
+@pytest.mark.parametrize("errors", [False, True])
+def test_a_part_of_an_answer_is_none(tmp_path: Path, *, errors: bool) -> None:
+    """No header is in a fingerprint: what came for a range would answer whoever asks for the whole."""
+    with opened(tmp_path, record_errors=errors) as (into, chosen):
+        part = heard(b"", [{"id": "m1"}], method="GET", path="/v1/models", status=206)
+        done = put(into, chosen, [part, heard({"a": 1}, b"12", path="/v1/audio/speech", status=206)])
+        assert (done.recordings, done.left) == (
+            0,
+            {"status 206: a part is no answer to the whole request": 2},
+        )
+
+
+@pytest.mark.parametrize("side", [False, True])
+def test_a_forged_fingerprint_answers_nothing_else(tmp_path: Path, elsewhere: Path, *, side: bool) -> None:
+    """A text that hides a credential tells its exact fingerprint: what it says besides must agree."""
+    honest, other = heard(chat(f"my key is {KEY}")), heard(chat("delete everything"))
+    if side:
+        honest, other = HEARD["side with a body"], HEARD["side"]
+    with opened(tmp_path) as (first, chosen):
+        put(first, chosen, [other])
+        [target] = first.store.cassettes()
+    with opened(tmp_path / "honest") as (first, chosen):
+        put(first, chosen, [honest])
+        [text_of_it] = export(first)
+    document = {**text_of_it.document, "exact": target.exact}
+    rest = {name: value for name, value in document.items() if name not in ("rewind", "sha256")}
+    document["sha256"] = text.digest(rest)
+    with opened(elsewhere, mode="replay") as (second, chosen):
+        put(second, chosen, [from_document(document, "forged")])
+        assert isinstance(ask(second, chosen, other), Refuse)
+    with opened(tmp_path / "b", mode="replay", match="exact") as (second, chosen):
+        put(second, chosen, [from_document(text_of_it.document, "honest")])
+        assert isinstance(ask(second, chosen, honest), Replay)
+
+
+def ask(of: Opened, chosen: Settings, asked: Heard) -> Decision:
+    """What a proxy does with the request of an exchange, in replay."""
+    request = asked.request
+    host = of.reader.hosts.find(request.host, request.port)
+    assert host is not None
+    session = Session(RunRecord(id="20261130-100000-bbbb", mode="replay", started_at=NOW))
+    return Engine(chosen, of.reader, of.store).decide(request, host, Step(session, 1, NOW), mode="replay")

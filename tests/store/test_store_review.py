@@ -321,7 +321,9 @@ def test_a_no_to_a_candidate_holds(log: Log) -> None:
     assert [each.rejected for each in log.pending.candidates(record)] == [True, False]
     assert not log.pending.find("last").put_away
     log.pending.reject(record)
-    assert log.pending.find("last").put_away
+    assert log.pending.find(record.id).put_away
+    with pytest.raises(StoreError, match="no pending request 'last'"):
+        log.pending.find("last")
     log.pending.put(
         a_pending("asked", at=2.0), None, [*near, CandidateRecord(cassette=digest("c"), score=0.86)]
     )

@@ -15,6 +15,7 @@ import typer
 from rich.text import Text
 
 from rewind_proxy.canonical.answer import CanonicalAnswer
+from rewind_proxy.canonical.redact import Redactor
 from rewind_proxy.cli.look import SHORT_ID
 from rewind_proxy.cli.opening import Desk, StoreOption, open_desk, settings_for
 from rewind_proxy.cli.output import console, print_error, safe_line
@@ -23,6 +24,8 @@ from rewind_proxy.errors import RewindError, StoreError
 from rewind_proxy.matching.answer_redaction import answer_form
 from rewind_proxy.matching.reviewing import Review, must_be_by_hand
 from rewind_proxy.matching.supplied import read_answer, written
+from rewind_proxy.porting import folder as folders
+from rewind_proxy.porting.exporting import Exporter
 from rewind_proxy.store import CassetteRecord, PendingRecord
 from rewind_proxy.wire.forms import parsed
 
@@ -85,6 +88,8 @@ def store_answer(desk: Desk, asked: PendingRecord | CassetteRecord, supplied: Ca
         stored = review.answer(asked, supplied, time.time())
     else:
         stored = review.correct(asked, supplied, time.time())
+    if desk.settings.cassettes:
+        _into_folder(desk, desk.settings.cassettes, asked, stored.cassette)
     out = console()
     line = Text("answered: ", style="green")
     line.append(f"{asked.id[:SHORT_ID]} by {stored.cassette.id[:SHORT_ID]} (by hand)", style="default")
@@ -93,6 +98,17 @@ def store_answer(desk: Desk, asked: PendingRecord | CassetteRecord, supplied: Ca
         out.print(Text(f"note: {safe_line(note)}", style="yellow"))
     short = stored.cassette.id[:SHORT_ID]
     out.print(Text(f"see it: rewind show {short}    change it: rewind answer {short} --edit", style="dim"))
+
+
+def _into_folder(
+    desk: Desk, folder: Path, asked: PendingRecord | CassetteRecord, made: CassetteRecord
+) -> None:
+    """Put an answer into the folder that recordings come from, in place of the one that it corrects."""
+    answers = Redactor(desk.reader.redactor.rules) if desk.settings.redact_answers else None
+    exporter = Exporter(desk.store, desk.log, desk.reader, answers)
+    folders.write(folder, exporter.export([made]), whole=False)
+    if isinstance(asked, CassetteRecord) and asked.id != made.id:
+        folders.remove(folder, [asked])
 
 
 def edit_and_store(desk: Desk, asked: PendingRecord | CassetteRecord) -> None:
@@ -105,16 +121,16 @@ def edit_and_store(desk: Desk, asked: PendingRecord | CassetteRecord) -> None:
         file.write_text(before, encoding="utf-8")
         while True:
             _edit(file)
-            content = file.read_text(encoding="utf-8")
-            if not content.strip():
-                raise RewindError("the answer was left empty: nothing is stored")
             try:
-                supplied = read_answer(content, "the answer")
+                content = _read(str(file))
+                supplied = read_answer(content, "the answer", as_object=True) if content.strip() else None
                 break
             except RewindError as error:
                 print_error(str(error))
                 if not (sys.stdin.isatty() and typer.confirm("Edit it again?", default=True)):
                     raise typer.Exit(1) from None
+    if supplied is None:
+        raise RewindError("the answer was left empty: nothing is stored")
     store_answer(desk, asked, supplied)
 
 
@@ -137,7 +153,11 @@ def _recorded(desk: Desk, cassette: CassetteRecord) -> CanonicalAnswer | None:
 
 
 def _edit(file: Path) -> None:
-    words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+    try:
+        words = shlex.split(editor)
+    except ValueError as error:
+        raise RewindError(f"EDITOR or VISUAL is no command ({error}): {editor!r}") from None
     if not words:
         words = ["notepad"] if sys.platform == "win32" else ["vi"]
     try:
@@ -153,7 +173,7 @@ def _edit(file: Path) -> None:
 def _read(file: str) -> str:
     try:
         content = sys.stdin.buffer.read() if file == _STDIN else Path(file).read_bytes()
-        return content.decode()
+        return content.decode("utf-8-sig")
     except OSError as error:
         raise RewindError(f"{file} cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:

@@ -2,13 +2,14 @@
 
 JSON (`--json`):
 
-    {"store", "recordings", "rules_added", "rewritten", "answers_redacted", "left_out": [why, …],
-     "indexed", "quarantined", "bytes_before", "bytes_after"}
+    {"store", "recordings", "rules_added", "rewritten", "answers_redacted", "files_redacted",
+     "left_out": [why, …], "indexed", "quarantined", "bytes_before", "bytes_after"}
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from rewind_proxy.cli.settings_flags import with_settings
 from rewind_proxy.cli.verify import verify
 from rewind_proxy.matching.opening import Opened, Progress, Watch, index_store, open_ready, rewrite_store
 from rewind_proxy.matching.scanning import stored_answer_credentials
+from rewind_proxy.porting.folder import read_in, redact_again
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import CassetteRecord, Store, is_store
 from rewind_proxy.wire import HostTable
@@ -51,6 +53,8 @@ class _Maintained:
     rules_added: int = 0
     rewritten: int = 0
     answers_redacted: int = 0
+    files_redacted: int = 0
+    """In the folder of `cassettes`."""
     left_out: tuple[str, ...] = ()
     indexed: int = 0
     quarantined: int = 0
@@ -93,6 +97,11 @@ def _maintained(opened: Opened, settings: Settings, watch: Watch) -> _Maintained
         if answers:
             report = rewrite_store(store, opened.reader, watch, answers=True)
             rewritten, left_out = report.rewritten, (*left_out, *report.dropped)
+    files = 0
+    if settings.cassettes:
+        orphans = read_in(settings.cassettes, opened, settings, time.time(), watch).orphans
+        left_out = (*left_out, *map(str, orphans))
+        files = len(redact_again(settings.cassettes, opened, redactor if settings.redact_answers else None))
     store.release_quarantined()
     index = index_store(store, opened.reader, watch)
     for each in (store, log):
@@ -104,6 +113,7 @@ def _maintained(opened: Opened, settings: Settings, watch: Watch) -> _Maintained
         rules_added=prepared.rules_added,
         rewritten=rewritten,
         answers_redacted=answers,
+        files_redacted=files,
         left_out=left_out,
         indexed=index.indexed,
         quarantined=index.quarantined,
@@ -128,6 +138,7 @@ def _show(done: _Maintained) -> None:
         ("new rules", _count(done.rules_added)),
         ("redacted again", _count(done.rewritten)),
         ("answers redacted", _count(done.answers_redacted)),
+        ("files written again", _count(done.files_redacted)),
         ("indexed", number(done.indexed)),
         ("not matched", Text(_count(done.quarantined), style="red")),
         ("on disk", after if before == after else f"{before} → {after}"),

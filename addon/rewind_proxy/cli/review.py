@@ -76,7 +76,12 @@ def pending(
         return
     out = console()
     out.print(listing(_pending_columns(found, candidates), out.width))
-    out.print(Text(f"\nrewind review {found[0].id[:SHORT_ID]} shows one, rewind review all.", style="dim"))
+    out.print(
+        Text(
+            f"\nrewind review {found[0].id[:SHORT_ID]} shows one; rewind review alone goes through them all.",
+            style="dim",
+        )
+    )
 
 
 def review(
@@ -241,6 +246,8 @@ def _approve(desk: Desk, found: PendingRecord, chosen: CassetteRecord) -> None:
             f"{alias.id[:SHORT_ID]} is answered by {chosen.id[:SHORT_ID]} (tier alias)", style="default"
         )
     )
+    if desk.settings.cassettes:
+        out.print(Text("it is in this store alone: the folder of cassettes has no aliases", style="yellow"))
     out.print(Text(f"undo it: rewind aliases --remove {alias.id[:SHORT_ID]}", style="dim"))
 
 

@@ -80,23 +80,31 @@ class Review:
         Raises `ReviewError`, `StoreError`.
         """
         reading, body = self._read(pending)
-        supplied = self._supply(reading, body, pending.run, answer, now)
+        exchange, notes = self._exchange(reading, body, pending.run, answer, now)
+        supplied = Supplied(self._store.put(exchange), notes)
         self._log.pending.remove(pending)
         return supplied
 
     def correct(self, cassette: CassetteRecord, answer: CanonicalAnswer, now: float) -> Supplied:
-        """Store another answer in place of one that was written by hand. Raises as `answer` does."""
+        """Store another answer in place of one that was written by hand. Raises as `answer` does.
+
+        What an alias led to it answers with the new one.
+        """
         must_be_by_hand(cassette)
         body = self._store.request_body(cassette)
         reading = self._reader.read_stored(cassette, body)
-        supplied = self._supply(reading, body, cassette.run, answer, now)
-        if supplied.cassette.id != cassette.id:
-            self._store.delete([cassette.id])
-        return supplied
+        exchange, notes = self._exchange(reading, body, cassette.run, answer, now)
+        if exchange.answer_body == self._store.answer(cassette).body:
+            return Supplied(cassette, notes)
+        made = self._store.put(exchange)
+        self._store.aliases.lead([cassette.id], made.id)
+        self._store.delete([cassette.id])
+        return Supplied(made, notes)
 
-    def _supply(
+    def _exchange(
         self, reading: Reading, body: JsonValue, run: str, answer: CanonicalAnswer, now: float
-    ) -> Supplied:
+    ) -> tuple[Exchange, tuple[str, ...]]:
+        """What is stored, and `Supplied.notes`."""
         wire, form = reading.record.wire, reading.record.form
         forms = FORMS.get(wire)
         if forms is None or reading.endpoint.operation != "generate" or reading.canonical is None:
@@ -109,31 +117,29 @@ class Review:
             content = redact_answer(content, wire, form, self._reader.redactor).body
             chunks = (len(content),)
         ending = "length" if answer.choices and answer.choices[0].finish == "length" else "complete"
-        cassette = self._store.put(
-            Exchange(
-                request=reading.record,
-                body=body,
-                answer=AnswerRecord(
-                    headers=(("content-type", rendered.content_type),),
-                    content_type=rendered.content_type,
-                    ending=ending,
-                    model=asked.model or None,
-                    by_hand=True,
-                ),
-                answer_body=content,
-                chunks=spread(chunks, 0, 0),
-                exact=reading.exact,
-                normalised=reading.fingerprint,
-                links=reading.links,
-                sketched=reading.sketched,
-                run=run,
-                recorded_at=now,
-                hash_version=HASH_VERSION,
-            )
+        exchange = Exchange(
+            request=reading.record,
+            body=body,
+            answer=AnswerRecord(
+                headers=(("content-type", rendered.content_type),),
+                content_type=rendered.content_type,
+                ending=ending,
+                model=asked.model or None,
+                by_hand=True,
+            ),
+            answer_body=content,
+            chunks=spread(chunks, 0, 0),
+            exact=reading.exact,
+            normalised=reading.fingerprint,
+            links=reading.links,
+            sketched=reading.sketched,
+            run=run,
+            recorded_at=now,
+            hash_version=HASH_VERSION,
         )
         unknown = sorted(_called(answer) - _offered(reading))
         notes = (*rendered.notes, *(f"the request offers no tool {name!r}" for name in unknown))
-        return Supplied(cassette, notes)
+        return exchange, notes
 
     def _read(self, pending: PendingRecord) -> tuple[Reading, JsonValue]:
         kept = self._log.pending.body(pending)

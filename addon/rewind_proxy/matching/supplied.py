@@ -3,13 +3,15 @@
     {"text": "…", "tool_calls": [{"name": "…", "arguments": {…}, "id"?: "…"}], "finish"?: "stop"}
 
 Text comes before the calls. `arguments` is an object, or for a tool that takes free text a string. Whatever
-is no JSON object with `text` or `tool_calls` in it is the text of the answer itself.
+is no JSON object with `text` or `tool_calls` in it is the text of the answer itself; what is broken JSON with
+one of these in it is a mistake.
 """
 
 from __future__ import annotations
 
 import json
-from typing import cast, get_args
+import re
+from typing import NoReturn, cast, get_args
 
 from rewind_proxy.canonical.answer import AnswerUsage, CanonicalAnswer, Choice, Finish
 from rewind_proxy.canonical.model import JsonObject, JsonValue
@@ -18,6 +20,7 @@ from rewind_proxy.wire.forms.rendering import derived_id, dump
 
 _MEMBERS = ("text", "tool_calls", "finish")
 _CALL_MEMBERS = ("name", "arguments", "id")
+_OURS = re.compile(r'"(?:text|tool_calls)"[ \t\r\n]*:')
 _FINISHES: tuple[Finish, ...] = get_args(Finish)
 
 
@@ -25,13 +28,18 @@ class SuppliedAnswerError(RewindError):
     """An answer by hand that cannot be read; the message names the member and what belongs there."""
 
 
-def read_answer(content: str, place: str, *, as_text: bool = False) -> CanonicalAnswer:
+def read_answer(
+    content: str, place: str, *, as_text: bool = False, as_object: bool = False
+) -> CanonicalAnswer:
     """The answer in a file; `place` names it in errors. `as_text`: all of it is the text of the answer.
 
-    Raises `SuppliedAnswerError`.
+    `as_object`: what begins as a JSON object is one of ours, or a mistake. Raises `SuppliedAnswerError`.
     """
     value = None if as_text else _object(content)
     if value is None or not ("text" in value or "tool_calls" in value):
+        begins = content.lstrip().startswith("{") and not as_text
+        if begins and (as_object or (value is None and _OURS.search(content))):
+            raise SuppliedAnswerError(f"{place}: {_mistake(content)}")
         return _answer(content.removesuffix("\n"), [], None, place)
     if unknown := [name for name in value if name not in _MEMBERS]:
         raise SuppliedAnswerError(
@@ -70,15 +78,41 @@ def _object(content: str) -> JsonObject | None:
     return cast("JsonObject", value) if isinstance(value, dict) else None
 
 
+def _is_json(source: str) -> bool:
+    """Whether what Python wrote is JSON: it reads 1e999, and writes it as Infinity."""
+    try:
+        json.loads(source, parse_constant=_refuse)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse(token: str) -> NoReturn:
+    raise ValueError(token)
+
+
+def _mistake(content: str) -> str:
+    """What is wrong with something that begins as one of our objects and is none."""
+    try:
+        json.loads(content)
+    except json.JSONDecodeError as error:
+        return (
+            f"{error.msg} (line {error.lineno}, column {error.colno}): it begins as JSON "
+            "(--text takes a file as the text of the answer, whatever it looks like)"
+        )
+    except (ValueError, RecursionError):
+        return "a number in it is too long, or it is nested too deeply"
+    return 'neither "text" nor "tool_calls" is in it: an answer that is JSON itself is a string in "text"'
+
+
 def _answer(text: str, calls: list[JsonObject], finish: JsonValue, place: str) -> CanonicalAnswer:
     if not text and not calls:
         raise SuppliedAnswerError(f"{place}: the answer is empty: give it text or tool calls")
     parts: list[JsonObject] = [{"type": "text", "text": text}] if text else []
     default: Finish = "tool_calls" if calls else "stop"
-    # What ends a text does not end a call: clients wait for its result.
-    ending = (
-        cast("Finish", finish) if isinstance(finish, str) and not (calls and finish == "stop") else default
-    )
+    # What ends a text does not end a call: clients wait for its result; and no call can end a text.
+    wrong = "stop" if calls else "tool_calls"
+    ending = cast("Finish", finish) if isinstance(finish, str) and finish != wrong else default
     return CanonicalAnswer(choices=(Choice((*parts, *calls), ending),), usage=AnswerUsage())
 
 
@@ -94,6 +128,8 @@ def _call(call: JsonValue, at: int, place: str) -> JsonObject:
     if not isinstance(arguments, dict | str):
         raise SuppliedAnswerError(f'{where}: "arguments" is an object, or a text for a tool that takes one')
     source = arguments if isinstance(arguments, str) else dump(arguments)
+    if isinstance(arguments, dict) and not _is_json(source):
+        raise SuppliedAnswerError(f'{where}: a number in "arguments" is none that JSON has')
     if identifier is not None and not isinstance(identifier, str):
         raise SuppliedAnswerError(f'{where}: "id" is a text')
     return {

@@ -12,13 +12,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from threading import Lock
 
 from rewind_proxy.canonical.model import JsonObject, Mode
 from rewind_proxy.canonical.redact import Redactor, auth_values
 from rewind_proxy.engine import Decision, Engine, Fail, Forward, Header, Refuse, Replay, Session, Step
-from rewind_proxy.errors import RewindError, StoreError
+from rewind_proxy.errors import CorruptRecordError, RewindError, StoreError
 from rewind_proxy.journal import Journal
 from rewind_proxy.matching.opening import open_ready
 from rewind_proxy.matching.reading import RawRequest, RequestReader
@@ -205,7 +206,15 @@ class Runtime:
         ids = frozenset().union(*map(self._answering, steps))
         own = {step.cassette for step in steps if step.cassette and step.tier != "alias"}
         aliases = sum(map(self._remove_alias, {step.normalised for step in steps if step.normalised}))
-        return self.store.delete(sorted(ids | own)), aliases
+        return self._delete(ids | own), aliases
+
+    def _delete(self, ids: Iterable[str]) -> int:
+        wanted = sorted(ids)
+        if self._cassettes:
+            for each in wanted:
+                with suppress(CorruptRecordError):  # then no file has it
+                    self._cassettes.forget(self.store.recordings_of(each))
+        return self.store.delete(wanted)
 
     def _remove_alias(self, fingerprint: str) -> bool:
         alias = self.store.aliases.lookup(fingerprint)
@@ -246,8 +255,9 @@ class Runtime:
         before = self.engine.anew.pop(self._key(step), None)
         try:
             if before is not None:
-                self.store.delete(sorted(before - {made.id}))
                 self._remove_alias(step.normalised)
+                self.store.aliases.lead(before, made.id)
+                self._delete(before - {made.id})
         except Exception as error:  # the new recording is there, and the newest
             _warn(f"what a new recording replaces could not be deleted: {error}")
 

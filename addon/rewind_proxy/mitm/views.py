@@ -7,6 +7,7 @@ its auth headers are masked, so their values are remembered here, and taken out 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Protocol, cast
 
@@ -19,7 +20,8 @@ from rewind_proxy.explain.conversation import Conversation
 from rewind_proxy.explain.exchange import answer_lines, answer_parts, decoded, request_lines
 from rewind_proxy.explain.lines import BLANK, Line, line
 from rewind_proxy.explain.step import Explanation, explain_step
-from rewind_proxy.matching.answer_redaction import answer_form
+from rewind_proxy.explain.words import safe_line, size
+from rewind_proxy.matching.answer_redaction import answer_form, redact_answer
 from rewind_proxy.matching.reading import Reading, RequestReader
 from rewind_proxy.mitm import labels, traffic
 from rewind_proxy.mitm.runtime import Runtime
@@ -28,6 +30,9 @@ from rewind_proxy.wire import ADAPTERS, HostTable
 from rewind_proxy.wire.body import decode
 
 _MOST_SEEN = 256
+_MOST_READ = 4 * 2**20
+"""Bytes of a body: mitmproxy makes its views where calls pass, and 20 MB would hold them up for seconds."""
+_EVENT_END = re.compile(rb"(?:\r\n|\n|\r){2}")
 _RULE = "─" * 72
 _HOW = "the JSON view, or rewind show, has all of it"
 
@@ -122,6 +127,9 @@ class Views:
         host = traffic.known_host(self._owner.hosts, flow)
         if host is None or not self.is_offered(flow):
             raise NotOursError("this is no call to a host that Rewind knows, or another proxy has masked it")
+        if _too_large(flow, self.runtime().settings.max_body):
+            step = safe_line(str(flow.metadata.get(labels.STEP, "STEP")))
+            raise NotOursError(f"its request is too large to be read while calls pass: rewind explain {step}")
         reader = self._reader_for(self.runtime())
         return reader, reader.read(traffic.raw_request(flow), host)
 
@@ -147,12 +155,39 @@ class Views:
         content_type = response.headers.get("content-type", "")
         body = decode(response.raw_content, response.headers.get("content-encoding", ""), MAX_ANSWER)
         form = answer_form(content_type, reading.record.form)
+        if len(body) > _MOST_READ:
+            yield line(("faint", f"The answer is too large to be shown here: {size(len(body))}."))
+            return
         parts = answer_parts(reading.record.wire, form, body)
+        if parts is None and form == "sse":
+            # A credential may go over several events of a stream that was cut.
+            whole = _whole_events(body) or body
+            body = redact_answer(whole, reading.record.wire, form, redactor).body
         if parts is not None:
             parts = _redacted(parts, redactor)
         elif (text := _error_message(body) or decoded(body)) is not None:
             body = redactor.text(text).encode("utf-8", "replace")
         yield from answer_lines(view, parts, body, content_type)
+
+
+def _too_large(flow: http.HTTPFlow, max_body: int) -> bool:
+    """Whether reading a request would hold up the proxy; one that cannot be read does not."""
+    content, coding = flow.request.raw_content or b"", flow.request.headers.get("content-encoding", "")
+    for limit, verdict in ((_MOST_READ, False), (max_body, True)):
+        try:
+            decode(content, coding, limit)
+        except OpaqueBodyError:
+            continue
+        return verdict
+    return False
+
+
+def _whole_events(body: bytes) -> bytes:
+    """A stream without the event that it was cut in."""
+    end = 0
+    for found in _EVENT_END.finditer(body):
+        end = found.end()
+    return body[:end]
 
 
 def _redacted(parts: list[JsonObject], redactor: Redactor) -> list[JsonObject]:

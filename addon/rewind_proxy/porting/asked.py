@@ -31,7 +31,7 @@ NEVER = {
 def read_kept(kept: Kept, host: Host, reader: RequestReader) -> Reading | str:
     """What a recording asks, redacted by the rules of `reader`; or why nobody can know."""
     asked = kept.request
-    target = Target(asked.method, host.name, asked.path, asked.query)
+    target = _target(kept, host.name)
     endpoint = classify(host, target, upgrade=False)
     if reason := NEVER.get(endpoint.cls):
         return reason
@@ -67,6 +67,15 @@ def read_kept(kept: Kept, host: Host, reader: RequestReader) -> Reading | str:
     if endpoint.wire == "generic":
         update["form"] = asked.form  # a header may have asked for it
     return replace(reading, record=made.model_copy(update=update))
+
+
+def is_told(kept: Kept, host: str, exact: str) -> bool:
+    """Whether an exact fingerprint cannot be made of what is there of a request to a host."""
+    return exact not in _exact_candidates(kept, _target(kept, host))
+
+
+def _target(kept: Kept, host: str) -> Target:
+    return Target(kept.request.method, host, kept.request.path, kept.request.query)
 
 
 def _exact(kept: Kept, target: Target) -> str | None:

@@ -31,7 +31,7 @@ VERSION = 1
 _DIGEST = "sha256"
 _HEX = re.compile(r"[0-9a-f]{64}")
 _RUN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,119}")
-_URL = re.compile(r"https?://(?P<host>[^/*?]+)(?P<path>[^?]*)(?:\?(?P<query>.*))?", re.DOTALL)
+_URL = re.compile(r"https?://(?P<host>[^/*?@]+)(?P<path>[^?]*)(?:\?(?P<query>.*))?", re.DOTALL)
 _READABLE = "[]/:,@"
 _CARRIED = (
     "content_type",
@@ -62,6 +62,8 @@ class Kept:
     answer_body: bytes
     chunks: Chunks
     latency_ms: int
+    by_hand: bool
+    """A person supplied the answer."""
     exact: str
     written: str
     """`RequestRecord.written_digest`."""
@@ -108,6 +110,7 @@ def to_document(
             "status": answer.status,
             "headers": headers,
             "latency_ms": answer.latency_ms,
+            **({"by_hand": True} if answer.by_hand else {}),
             **answer_text.written(answer_body, chunks, answer.content_type),
         },
     }
@@ -125,9 +128,8 @@ def from_document(value: JsonValue, place: str) -> Kept:
         raise PortingError(f'{place}: no recording of Rewind\'s: it has no "rewind" and "request"')
     version = value["rewind"]
     if version != VERSION:
-        raise PortingError(
-            f"{place}: written in text format {version}, this Rewind reads {VERSION}: update it"
-        )
+        said = f"text format {version}" if type(version) is int else "no text format that has a number"
+        raise PortingError(f"{place}: written in {said}, this Rewind reads {VERSION}: update it")
     rest = {name: item for name, item in value.items() if name not in ("rewind", _DIGEST)}
     try:
         edited = text.digest(rest) != value.get(_DIGEST)
@@ -154,6 +156,7 @@ def from_document(value: JsonValue, place: str) -> Kept:
         answer_body=answer_body,
         chunks=chunks,
         latency_ms=_whole(answer, "latency_ms", place),
+        by_hand=answer.get("by_hand") is True,
         exact=exact if isinstance(exact := value.get("exact"), str) and _HEX.fullmatch(exact) else "",
         written=str(request.get("written", "")),
         run=_run(value, place),

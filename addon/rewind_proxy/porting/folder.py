@@ -10,17 +10,20 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rewind_proxy.canonical.redact import Redactor
 from rewind_proxy.errors import PortingError
 from rewind_proxy.matching.opening import Opened, Watch
 from rewind_proxy.porting import text
 from rewind_proxy.porting.document import Kept, from_document, is_document
-from rewind_proxy.porting.exporting import Exported, Key
+from rewind_proxy.porting.exporting import Exported, Exporter, Key, in_order
 from rewind_proxy.porting.keeping import FileRun, Keeper, Outcome
-from rewind_proxy.porting.sources import cassette_files
+from rewind_proxy.porting.sources import MAX_BYTES, cassette_files
 from rewind_proxy.settings import Settings
+from rewind_proxy.store import CassetteRecord
 
 _HEAD = re.compile(rb'\{\n  "rewind": 1,\n  "sha256": "([0-9a-f]{64})",(?=\n)')
 _KEY = re.compile(
@@ -154,13 +157,15 @@ def write(folder: Path, exported: Iterable[Exported], *, whole: bool) -> Written
         before = found.files.get(each.key, [])
         same = next((old for old in before if old.name == each.name), None)
         if same is None:
+            if not file.parent.resolve().is_relative_to(folder.resolve()):
+                raise PortingError(f"{file.parent} leads out of {folder}: nothing is written there")
             write_file(file, each.text)
             result.written.append(file)
         else:
             result.unchanged += 1
         for old in before:
             if old not in (file, same):
-                old.unlink()
+                _remove(folder, old)
                 result.replaced.append(old)
     if whole:
         result.orphans += [
@@ -172,12 +177,41 @@ def write(folder: Path, exported: Iterable[Exported], *, whole: bool) -> Written
     return result
 
 
+def redact_again(folder: Path, opened: Opened, answers: Redactor | None) -> list[Path]:
+    """Write those recordings of a store again that stand in a folder otherwise; the files that went.
+
+    A longer list of rules reaches the folder so. Raises `PortingError`, `StoreError`.
+    """
+    found = scan(folder).files
+    records = [each for each in in_order(opened.store.cassettes()) if _key_of(each) in found]
+    exporter = Exporter(opened.store, opened.log, opened.reader, answers)
+    return write(folder, exporter.export(records), whole=False).replaced
+
+
+def remove(folder: Path, recordings: Iterable[CassetteRecord]) -> None:
+    """Delete the files of recordings that are no longer in the store. Raises `PortingError`."""
+    files = scan(folder).files
+    for file in {file for each in recordings for file in files.get(_key_of(each), ())}:
+        _remove(folder, file)
+
+
+def _key_of(recording: CassetteRecord) -> Key:
+    return recording.run, recording.exact, recording.recorded_at
+
+
+def _remove(folder: Path, file: Path) -> None:
+    try:
+        file.unlink()
+    except OSError as error:
+        raise PortingError(f"{file} cannot be deleted ({error.strerror})") from None
+    if file.parent != folder:
+        with suppress(OSError):  # others stand in it
+            file.parent.rmdir()
+
+
 def _key(file: Path) -> Key:
     """What recording a file holds. Raises `PortingError` for one that is none, or was edited."""
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise PortingError(f"{file}: cannot be read ({error.strerror})") from None
+    data = _bytes(file)
     head = _HEAD.match(data)
     # As `export` wrote it, to the last byte: nothing needs to be parsed to know that.
     if head and hashlib.sha256(b"{" + data[head.end() :].removesuffix(b"\n")).hexdigest().encode() == head[1]:
@@ -188,14 +222,21 @@ def _key(file: Path) -> Key:
     return kept.run, kept.exact, kept.recorded_at
 
 
+def _bytes(file: Path) -> bytes:
+    try:
+        if file.stat().st_size > MAX_BYTES:
+            raise PortingError(f"{file}: larger than {MAX_BYTES >> 20} MiB")
+        return file.read_bytes()
+    except OSError as error:
+        raise PortingError(f"{file}: cannot be read ({error.strerror})") from None
+
+
 def _kept(file: Path, data: bytes | None = None) -> Kept:
     place = str(file)
     try:
-        whole = (file.read_bytes() if data is None else data).decode("utf-8-sig")
+        whole = (_bytes(file) if data is None else data).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise PortingError(f"{place}: not UTF-8") from None
-    except OSError as error:
-        raise PortingError(f"{place}: cannot be read ({error.strerror})") from None
     try:
         document = text.load(whole, place)
     except PortingError as error:

@@ -17,7 +17,7 @@ from rewind_proxy.decisions import Forward, Session, Step
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.opening import Opened
 from rewind_proxy.matching.reading import Reading
-from rewind_proxy.porting.asked import NEVER, address, read_kept
+from rewind_proxy.porting.asked import NEVER, address, is_told, read_kept
 from rewind_proxy.porting.document import Kept
 from rewind_proxy.porting.heard import Entry, Heard, Left
 from rewind_proxy.recording import Captured, NotRecorded, exchange
@@ -29,6 +29,7 @@ _TICK = 1e-6
 """Between two recordings of one time, so that their order shows in their times."""
 _DIGITS = 12
 _SUPERSEDED = "the store has a newer answer to this side request"
+_LONGEST_REASON = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -77,7 +78,7 @@ class Keeper:
         """Store what can be replayed, and count what became of the entry. Raises `StoreError`."""
         match entry:
             case Left():
-                outcome.leave(entry.place, entry.reason)
+                outcome.leave(entry.place, self._shown(entry.reason))
             case Heard():
                 self._keep_heard(entry, run, outcome)
             case Kept():
@@ -113,7 +114,7 @@ class Keeper:
         request = heard.request
         host = self._reader.hosts.find(request.host, request.port)
         if host is None:
-            outcome.unknown_hosts[request.host] += 1
+            outcome.unknown_hosts[self._shown(request.host)] += 1
             return
         reading = self._reader.read(request, host)
         if reason := NEVER.get(reading.endpoint.cls):
@@ -125,7 +126,7 @@ class Keeper:
         captured = Captured(heard.status, heard.headers, chunks, ended, heard.broken)
         made = self._exchange(reading, run.record(started), captured, errors=self._settings.record_errors)
         if isinstance(made, NotRecorded):
-            outcome.leave(heard.place, made.reason)
+            outcome.leave(heard.place, self._shown(made.reason))
             return
         self._put_new(heard.place, made, run, outcome)
 
@@ -149,7 +150,7 @@ class Keeper:
         name, port = address(kept.request.host)
         host = self._reader.hosts.find(name, port)
         if host is None:
-            outcome.unknown_hosts[kept.request.host] += 1
+            outcome.unknown_hosts[self._shown(kept.request.host)] += 1
             return
         found = read_kept(kept, host, self._reader)
         if isinstance(found, str):
@@ -186,9 +187,12 @@ class Keeper:
         made = self._exchange(reading, run, captured, errors=True)
         if isinstance(made, NotRecorded):
             return made
-        answer = made.answer.model_copy(update={"latency_ms": kept.latency_ms})
+        told = {"latency_ms": kept.latency_ms, "by_hand": kept.by_hand}
+        answer = made.answer.model_copy(update=told)
         chunks = kept.chunks if made.answer_body == kept.answer_body else made.chunks
-        return replace(made, answer=answer, chunks=chunks)
+        return replace(
+            made, answer=answer, chunks=chunks, told=is_told(kept, reading.target.host, made.exact)
+        )
 
     def _superseded(self, made: Exchange) -> bool:
         """Of class `side` the store keeps the newest run's answers: an older one must not push them out."""
@@ -198,6 +202,11 @@ class Keeper:
         )
 
     # -- both
+
+    def _shown(self, words: str) -> str:
+        """Words of a file, as a person may see them: it may hold anything in any place."""
+        shown = self._reader.redactor.text(words)
+        return shown if len(shown) <= _LONGEST_REASON else f"{shown[:_LONGEST_REASON]}…"
 
     def _exchange(
         self, reading: Reading, run: RunRecord, captured: Captured, *, errors: bool

@@ -76,6 +76,14 @@ class Aliases:
             write(txn, alias, body)
             _enter(txn, self._settings, alias.id, normalised)
 
+    def lead(self, cassettes: Collection[str], to: str) -> None:
+        """Have the aliases of some cassettes lead to the one in their place. Raises `StoreError`."""
+        with self._place.write() as txn:
+            for alias in [each for each in _readable(txn) if each.cassette in cassettes]:
+                name = bytes.fromhex(alias.id)
+                moved = alias.model_copy(update={"cassette": to})
+                txn.put(TABLE, _RECORD + name, _encoded(moved, _stored(txn, alias.id)[1]))
+
     def remove(self, alias_id: str) -> bool:
         """Remove an alias (by its whole id); whether it was there. Raises `StoreError`."""
         with self._place.write() as txn:
@@ -156,8 +164,7 @@ def references(txn: Txn, alias_id: str) -> Iterator[bytes]:
 def write(txn: Txn, alias: AliasRecord, body: JsonValue) -> None:
     """Write an alias that is not there, without indexing it."""
     stored = None if body is None else structure.keep(txn, structure.plan(body))
-    value = store_dumps([json.loads(alias.to_json()), stored])
-    txn.put(TABLE, _RECORD + bytes.fromhex(alias.id), compress(value))
+    txn.put(TABLE, _RECORD + bytes.fromhex(alias.id), _encoded(alias, stored))
 
 
 def remove(txn: Txn, alias_id: str) -> bool:
@@ -194,6 +201,10 @@ def _enter(txn: Txn, settings: bytes, alias_id: str, fingerprint: str) -> None:
     name, key = bytes.fromhex(alias_id), bytes.fromhex(fingerprint)
     txn.put(TABLE, _KEYED + settings + key + name, b"")
     txn.put(TABLE, _INDEXED + settings + name, key)
+
+
+def _encoded(alias: AliasRecord, stored: JsonValue) -> bytes:
+    return compress(store_dumps([json.loads(alias.to_json()), stored]))
 
 
 def _readable(txn: Txn) -> Iterator[AliasRecord]:

@@ -109,6 +109,7 @@ class Store(Lookup):
                     recorded_at=exchange.recorded_at,
                     hash_version=exchange.hash_version,
                     exact=exchange.exact,
+                    told=exchange.told,
                     request=exchange.request,
                     answer=exchange.answer,
                     answer_sha256=hashlib.sha256(exchange.answer_body).hexdigest(),

@@ -31,6 +31,8 @@ class Exchange:
     hash_version: int
     sketched: Sketched = EMPTY
     """What the links stand for, for finding it by what is alike."""
+    told: bool = False
+    """`CassetteRecord.told`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,11 +75,11 @@ class PendingRequests:
     def find(self, name: str) -> PendingRecord:
         """The one with an id or the start of one, of a step (`RUN.NUMBER`), or the `last`.
 
-        Raises `StoreError` when there is none, or more than one.
+        One that is put away is not the last. Raises `StoreError` when there is none, or more than one.
         """
         held = self.all()
         if name == _LAST:
-            found = held[:1]
+            found = [each for each in held if not each.put_away][:1]
         elif "." in name:
             found = [each for each in held if f"{each.run}.{each.step}" == name]
         else:

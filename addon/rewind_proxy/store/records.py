@@ -102,6 +102,8 @@ class CassetteRecord(Record):
     hash_version: int
     exact: str
     """Exact fingerprint, hex: of the live request, kept for ever."""
+    told: bool = False
+    """A file told it, and what is there of the request, redacted, cannot prove it."""
     request: RequestRecord
     answer: AnswerRecord
     answer_sha256: str
