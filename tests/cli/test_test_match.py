@@ -127,7 +127,8 @@ def test_a_wrong_call_is_status_2(rewind: Call, arguments: list[str], said: str)
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        ([], "not a request file"),
+        ([], 'not a request file: write {"url": "https://api.openai.com/v1/responses", "body": {…}}'),
+        ({"model": "m"}, 'not a request file: "url" is missing or has no host: write {"url": '),
         ({"url": "https://unknown.test/x", "body": {}}, "no known host"),
         ({"url": "https://api.openai.com/v1/responses", "body_base64": "%"}, "not base64"),
     ],

@@ -15,6 +15,8 @@ from rewind_proxy.errors import RewindError
 from rewind_proxy.matching.reading import RawRequest, Reading, RequestReader
 from rewind_proxy.wire import Host, HostTable
 
+_FORM = '{"url": "https://api.openai.com/v1/responses", "body": {…}}'
+
 
 class RequestFileError(RewindError):
     """A request file that is not one; the message names the file and what is missing."""
@@ -23,10 +25,10 @@ class RequestFileError(RewindError):
 def request_from(document: JsonValue, place: str) -> RawRequest:
     """The request of a parsed file; `place` names it in errors. Raises `RequestFileError`."""
     if not isinstance(document, dict):
-        raise RequestFileError(f'{place}: not a request file: an object with "method", "url" and "body"')
+        raise RequestFileError(f"{place}: not a request file: write {_FORM}")
     url = document.get("url")
     if not isinstance(url, str) or not urlsplit(url).hostname:
-        raise RequestFileError(f'{place}: "url" is missing or has no host')
+        raise RequestFileError(f'{place}: not a request file: "url" is missing or has no host: write {_FORM}')
     split = urlsplit(url)
     headers = document.get("headers") or {}
     # A body written as JSON is the decoded one, whatever coding its client sent it in.
