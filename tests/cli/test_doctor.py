@@ -107,6 +107,23 @@ def test_a_sound_machine_has_nothing_broken(environ: dict[str, str], tmp_path: P
     assert not report.broken
 
 
+def test_a_long_finding_goes_on_below_itself(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between words, so that a narrow screen breaks neither them nor a path."""
+    monkeypatch.setenv("COLUMNS", "60")
+    path = "/a/folder/of-some-length/and-more-of-it/certificate.pem"
+    step = "take a folder that is short enough to be read on a screen"
+    found = doctor.Check(name="ca", status="warn", detail=f"{path}, for 21 names", next_step=step)
+    doctor.show(doctor.Report(checks=(found,), clients=()))
+    assert capsys.readouterr().out.splitlines() == [
+        f"warn ca          {path},",
+        "                 for 21 names",
+        "                 → take a folder that is short enough to be",
+        "                   read on a screen",
+    ]
+
+
 def test_looking_changes_nothing(environ: dict[str, str], tmp_path: Path) -> None:
     """Neither the CA nor the store is made by looking for it."""
     before = sorted(tmp_path.rglob("*"))
@@ -248,7 +265,7 @@ def test_a_store_is_opened_and_counted(tmp_path: Path) -> None:
         pass
     [store, place] = check_store(tmp_path / "store")
     assert (store.status, place.status) == ("ok", "ok")
-    assert "0 cassettes" in store.detail
+    assert "0 recordings" in store.detail
 
 
 def test_what_is_no_store_is_broken(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import textwrap
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -34,6 +35,8 @@ MITMPROXY_VERSIONS = ((11, 0), (13, 0))
 _STYLES: Mapping[Status, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 _LITTLE_SPACE = 512 * 2**20
 _TIMEOUT = 2.0
+_INDENT = 17
+_LEAST_ROOM = 30
 # Counting does not depend on the match settings that a store is opened under.
 _ANY_SETTINGS = "0" * 16
 
@@ -91,10 +94,12 @@ def show(report: Report) -> None:
     out = console()
     for check in report.checks:
         line = Text(f"{check.status:<5}", style=_STYLES[check.status])
-        line.append(f"{check.name:<12}", style="bold").append(safe_line(check.detail), style="default")
+        line.append(f"{check.name:<12}", style="bold")
+        line.append(_hanging(check.detail, out.width, _INDENT), style="default")
         out.print(line, soft_wrap=True)
         if check.next_step:
-            out.print(Text(f"{'':<17}→ {safe_line(check.next_step)}", style="dim"), soft_wrap=True)
+            step = _hanging(check.next_step, out.width, _INDENT + 2)
+            out.print(Text(f"{'':<{_INDENT}}→ {step}", style="dim"), soft_wrap=True)
     if report.clients:
         out.print()
         grid = table(("client", "left"), ("version", "left"), ("needs", "left"))
@@ -103,6 +108,13 @@ def show(report: Report) -> None:
                 Text(client.name, style=_STYLES[client.status]), safe_line(client.version), client.needs
             )
         out.print(grid)
+
+
+def _hanging(text: str, width: int, indent: int) -> str:
+    """One line, or several of `width` characters that go on below the first; paths are never broken."""
+    room = max(width - indent, _LEAST_ROOM)
+    lines = textwrap.wrap(safe_line(text), room, break_long_words=False, break_on_hyphens=False)
+    return ("\n" + " " * indent).join(lines)
 
 
 def check_mitmproxy() -> Check:
@@ -215,7 +227,7 @@ def check_store(path: Path) -> Iterator[Check]:
         except StoreError as error:
             yield Check(name="store", status="fail", detail=str(error), next_step="name another with --store")
         else:
-            detail = f"{path}: {plural(stats.cassettes, 'cassette')}, {size(stats.bytes_on_disk)}"
+            detail = f"{path}: {plural(stats.cassettes, 'recording')}, {size(stats.bytes_on_disk)}"
             yield Check(name="store", status="ok", detail=detail)
     else:
         yield Check(name="store", status="ok", detail=f"{path}: none yet, the first recording makes it")
