@@ -51,6 +51,15 @@ class TestCommand:
         status, out, _ = call(capsys, monkeypatch, *verb)
         assert (status, "Usage: rewind" in out) == (0, True)
 
+    def test_paragraphs_of_help_fill_the_screen(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """They are not broken where the source is; a setting names the words that it takes."""
+        monkeypatch.setenv("COLUMNS", "200")
+        _, out, _ = call(capsys, monkeypatch, "run", "--help")
+        assert "else 5 when a recording failed; else the command's own." in out
+        assert "(auto | replay | record | passthrough)" in out
+
     def test_version(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         """`--version` prints the package's."""
         assert call(capsys, monkeypatch, "--version")[:2] == (0, f"rewind {rewind_proxy.__version__}\n")

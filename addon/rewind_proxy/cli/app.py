@@ -6,6 +6,7 @@ Exit status: 0 done, 1 a `RewindError` (one line on standard error), 2 a wrong c
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Annotated
 
@@ -61,7 +62,14 @@ def make_app() -> typer.Typer:
     app.callback(invoke_without_command=True)(_root)
     for group in GROUPS:
         group.register(app)
+    for command in app.registered_commands:
+        command.help = _paragraphs(inspect.getdoc(command.callback) or "")
     return app
+
+
+def _paragraphs(text: str) -> str:
+    """A docstring with one line for each paragraph: the screen's width breaks it, not the source's."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def main() -> None:

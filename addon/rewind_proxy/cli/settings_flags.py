@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rewind_proxy.settings import FIELDS
+from rewind_proxy.settings import FIELDS, Field
 
 _PANEL = "Settings"
 
@@ -28,7 +28,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(command, eval_str=True)
     parameters = [each for each in own.parameters.values() if each.name != "flags"]
     for field in FIELDS:
-        option = typer.Option(field.flag, help=field.help, rich_help_panel=_PANEL, show_default=False)
+        option = typer.Option(field.flag, help=_help(field), rich_help_panel=_PANEL, show_default=False)
         kind = (list[str] if field.is_list else str) | None
         parameters.append(
             inspect.Parameter(
@@ -38,6 +38,12 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {each.name: each.annotation for each in parameters}
     return called
+
+
+def _help(field: Field) -> str:
+    """The line of the table, with the words that a closed list takes."""
+    words = field.kind.label.split(" / ")
+    return f"{field.help} ({' | '.join(words)})" if len(words) > 1 else field.help
 
 
 def as_options(flags: dict[str, object]) -> list[str]:

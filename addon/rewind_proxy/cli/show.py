@@ -57,7 +57,10 @@ def register(app: typer.Typer) -> None:
 
 def show(
     name: Annotated[
-        str, typer.Argument(metavar="ID", help="Id of a recording, its first digits, or a step (RUN.NUMBER).")
+        str,
+        typer.Argument(
+            metavar="ID", help="Id of a recording, its first digits, or a step (RUN.NUMBER, last.3)."
+        ),
     ],
     store: StoreOption = None,
     full: Annotated[bool, typer.Option("--full", help="Show long texts to their end.")] = False,
