@@ -37,7 +37,7 @@ def test_a_refused_model_call_ends_mitmdump_with_4(start: Start, stopped: FakePr
         CHAT.once(running, new_prompt())
         ended = running.stop()
     assert ended.status == 4
-    assert "rewind (replay): 1 calls · 1 refused" in ended.output
+    assert "rewind (replay): 1 call · 1 refused" in ended.output
     assert "Traceback" not in ended.output
 
 

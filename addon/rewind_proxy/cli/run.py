@@ -89,7 +89,7 @@ def run_command(
             raise typer.Exit(FAILED_EXIT) from None
         outcome = Outcome(result, resolved.mode, allow_empty)
         steps = proxy.steps() if keep_steps else []
-        print_summary(result, outcome.reason, proxy.log if result["failed"] else None)
+        print_summary(result, outcome.reason, proxy.log if result["failed"] else None, resolved.fault)
         if not result["failed"]:
             proxy.forget()
     append_step_summary(os.environ, result, outcome.reason)

@@ -24,7 +24,7 @@ _COUNTS: tuple[tuple[str, Tier], ...] = (
 )
 
 
-def print_summary(report: JsonObject, reason: str, log: Path | None) -> None:
+def print_summary(report: JsonObject, reason: str, log: Path | None, faults: str = "") -> None:
     """Print the report of a run on standard error, where it does not mix with the command's output."""
     screen = console(stderr=True)
     screen.print(headline(report), soft_wrap=True)
@@ -35,6 +35,8 @@ def print_summary(report: JsonObject, reason: str, log: Path | None) -> None:
     if len(misses) > _MISSES_SHOWN:
         screen.print(f"  … and {len(misses) - _MISSES_SHOWN} more: see --report")
     print_orphans(report)
+    if faults:  # what they made is counted as passed or as a hit
+        screen.print(Text(f"  with faults on purpose: {safe_line(faults)}", style="yellow"), soft_wrap=True)
     if reason:
         child = report["child_exit"]
         screen.print(

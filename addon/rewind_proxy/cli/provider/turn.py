@@ -101,7 +101,8 @@ def decide(dialect: Dialect, body: JsonObject, model: str) -> Turn:
         text = f"The tool answered: {results[-1].strip()[:_QUOTED_CHARACTERS]}"
     else:
         echo = " ".join(words.split()[:_ECHOED_WORDS])
-        text = f"You said: {echo} ({len(words)} characters, {len(entries)} messages)"
+        messages = "1 message" if len(entries) == 1 else f"{len(entries)} messages"
+        text = f"You said: {echo} ({len(words)} characters, {messages})"
     return Turn(model, text, call, dialect.thinks(body), input_tokens(body))
 
 
