@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewind_proxy.canonical.model import JsonValue
-from rewind_proxy.cli.run_summary import headline
+from rewind_proxy.cli.run_summary import headline, print_summary
 from rewind_proxy.report import Report
 
 
@@ -41,3 +41,12 @@ def test_what_was_not_used_of_the_recordings() -> None:
 def test_a_first_recording_says_nothing_of_others() -> None:
     """Where nothing was to be replayed, what other runs recorded is not unused."""
     assert "unused" not in told(steps=1, recorded=1, unused=3)
+
+
+def test_faults_on_purpose_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """What they made counts as passed or as a hit, so the end of the run names them."""
+    report = Report("replay").to_json(cassettes=0, child_exit=0) | {"passed": 1, "steps": 1}
+    print_summary(report, "", None, "turn=1:429")
+    assert "with faults on purpose: turn=1:429" in capsys.readouterr().err
+    print_summary(report, "", None)
+    assert "faults" not in capsys.readouterr().err
