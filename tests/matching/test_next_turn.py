@@ -124,3 +124,29 @@ def test_the_next_turn_costs_its_new_messages(wire: str, monkeypatch: pytest.Mon
     assert len(redacted) < first[1] / 4
     fresh = read(RequestReader(HOSTS, Redactor(), MatchSettings(), 2**26), wire, TURNS + 1)
     assert (again.exact, again.fingerprint, again.links) == (fresh.exact, fresh.fingerprint, fresh.links)
+
+
+def test_other_questions_after_one_history_cost_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often a session is asked something else at its end, its history is not scrubbed again."""
+    scrubbed: list[str] = []
+    leaf = Scrubber.leaf
+
+    def counting_leaf(self: Scrubber, text: str, *arguments: object, **more: object) -> object:
+        scrubbed.append(text)
+        return leaf(self, text, *arguments, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Scrubber, "leaf", counting_leaf)
+    reader = RequestReader(HOSTS, Redactor(), MatchSettings(), 2**26)
+    host = HOSTS.find("api.openai.com", 443)
+    assert host is not None
+    counts: list[int] = []
+    for question in range(4):
+        body = _responses(TURNS)
+        items = body["input"]
+        assert isinstance(items, list)
+        items.append({"type": "message", "role": "user", "content": f"Question {question}?"})
+        before = len(scrubbed)
+        data = json.dumps(body).encode()
+        reader.read(RawRequest("POST", host.name, 443, "/v1/responses", (), data), host)
+        counts.append(len(scrubbed) - before)
+    assert max(counts[1:]) < counts[0] / 4, counts

@@ -169,13 +169,15 @@ class Normaliser:
             if known is None or known.roots == roots:
                 break
             known = None  # it was scrubbed by other roots
+        # What ends where the next request is sure to go on stays, for others that go on from there.
+        passed = known if known and len(known.messages) != len(sent) - _UNSETTLED else None
         chain = known or self._head(request, meaning, preset, roots, pieces)
         for piece in pieces:
             told += piece.told
             messages = piece.messages if resumed else tail(piece.messages, self.settings.tail_n)
             chain = self._extended(chain, messages, sent[: piece.sent], told)
             if piece.sent < len(sent):
-                self._chains.keep(meaning, chain, known)
+                self._chains.keep(meaning, chain, passed)
         return chain
 
     def _pieces(
