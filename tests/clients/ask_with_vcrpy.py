@@ -9,6 +9,7 @@ the SDK asks by itself. Runs in the environment of the SDKs.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,7 +24,8 @@ PROMPT = "Grüße 世界 from vcrpy."
 
 def ask() -> dict[str, Any]:
     """One whole answer, one stream, one call of the Responses API."""
-    client = openai.OpenAI()
+    # Behind a reverse proxy ($OPENAI_BASE_URL) the provider's own name is kept.
+    client = openai.OpenAI(default_headers={"Host": host} if (host := os.environ.get("ASK_HOST")) else {})
     messages: Any = [{"role": "user", "content": PROMPT}]
     whole = client.chat.completions.create(model=MODEL, messages=messages)
     stream = client.chat.completions.create(model=MODEL, messages=messages, stream=True)
