@@ -151,6 +151,16 @@ def _numbered(name: str, count: int) -> list[JsonValue]:
     return [{name: number} for number in range(count)]
 
 
+def test_a_shorter_list_has_its_own_digests_after_a_longer_one() -> None:
+    """What is kept of a list for a longer one that goes on from it is still its own."""
+    documents = Documents()
+    tools: list[JsonValue] = [{"name": f"tool {number}", "description": "x" * 90} for number in range(9)]
+    for count in (9, 6, 9, 6):
+        body: JsonObject = {"messages": [{"role": "user", "content": "y" * 300}], "tools": tools[:count]}
+        _, members = documents.read(json.dumps(body).encode()).digests(b"")
+        assert members == {name: sha256(_hashed(value)).digest() for name, value in body.items()}
+
+
 def _messages(documents: Documents, body: JsonObject) -> History:
     value = documents.read(json.dumps(body).encode()).value
     assert isinstance(value, dict)

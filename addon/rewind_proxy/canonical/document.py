@@ -130,9 +130,14 @@ def _hash(state: _Hashes, items: History, first: int) -> _Hashes:
 
 def _data(items: History) -> tuple[bytes, bytes]:
     """The canonical bytes of a list, and their digest."""
-    data = items.fold("canonical", bytes, lambda before, all_, first: before + _written(all_, first))
-    digest = items.fold("digest", bytes, lambda _, __, ___: hashlib.sha256(b"[" + data).digest())
-    return b"[%b]" % data, digest
+    data, own = items.fold("canonical", lambda: (b"", hashlib.sha256(b"[")), _canonical)
+    return b"[%b]" % data, own.digest()
+
+
+def _canonical(state: tuple[bytes, _Hash], items: History, first: int) -> tuple[bytes, _Hash]:
+    data, own = _written(items, first), state[1].copy()
+    own.update(data)
+    return state[0] + data, own
 
 
 def _written(items: History, first: int) -> bytes:

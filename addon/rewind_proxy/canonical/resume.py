@@ -18,8 +18,9 @@ from rewind_proxy.canonical.shown import Shown
 
 _MESSAGES = 10_000
 """Messages of all chains kept together; what is kept of each is small, but it keeps the message alive."""
-_BACK = 12
-"""Messages that a turn adds at most, for it to be found."""
+_BACK = 20
+"""How far from its end a request is looked at for where an earlier one was kept: what a turn adds, and what
+was not settled then."""
 
 
 @dataclass(frozen=True, slots=True)
