@@ -43,9 +43,9 @@ def not_started(
 def test_replay_does_not_start_with_options_in_the_way(tmp_path: Path) -> None:
     """mitmdump exits with 1, and says of each option that it does not go together with replay, and why.
 
-    A reverse proxy is among them: it connects before a request is seen, unless its strategy is lazy. It is one of
-    HTTP here: one of HTTPS listens for QUIC too, and mitmproxy itself, which stops in that moment, then now and then
-    dies of SIGSEGV after its last word (measured with an add-on of two lines on 11.0.2 and 12.3.1, two at a time).
+    A reverse proxy is among them: it connects before a request is seen, unless its strategy is lazy. It is
+    one of HTTP here: one of HTTPS listens for QUIC too, and mitmproxy, stopping in that moment, now and then
+    dies of SIGSEGV after its last word (measured with an add-on of two lines on 11.0.2 and 12.3.1).
     """
     (tmp_path / "flows").touch()
     values = [f"{option}={value.format(flows=tmp_path / 'flows')}" for option, value in IN_THE_WAY.items()]

@@ -11,7 +11,7 @@ import operator
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rewind_proxy.canonical.spans import Leaf, Span
 
@@ -80,7 +80,7 @@ class Captured:
         value = self.by_word.get(first.group(), {}).get(span.value) if first else None
         if value is None or value.kind == span.kind:
             return span
-        return replace(span, rule=value.rule, kind=value.kind)
+        return span._replace(rule=value.rule, kind=value.kind)
 
     def _spans(self, text: str) -> Iterator[Span]:
         end = 0

@@ -102,6 +102,8 @@ _CUES = (
 )
 _CUES_OF_WORD = {word: [cue for cue in _CUES if cue.word == word] for word in {cue.word for cue in _CUES}}
 _WORDS = re.compile("|".join(_CUES_OF_WORD))
+CUE_WORDS = frozenset(_CUES_OF_WORD)
+"""One of these stands in every text with a cue, in lower case."""
 _WORDS_IN_ANY_CASE = re.compile(_WORDS.pattern, re.ASCII | re.IGNORECASE)
 
 # How dates, epochs and clocks start; cues are looked for before them only.
@@ -134,28 +136,28 @@ _LOGGED = re.compile(
 )
 
 
-def date_spans(text: str, member: str, kind: str, *, numbered: bool, logs: bool) -> Iterator[Span]:
+def date_spans(
+    text: str, member: str, kind: str, words: frozenset[str], *, numbered: bool, logs: bool
+) -> Iterator[Span]:
     """Dates, epochs and clocks beside a cue, or a whole text under a member that says date (RS104).
 
-    `logs`: the text may be a log, whose lines start with a clock.
+    `words` are those of `CUE_WORDS` that the text holds. `logs`: it may be a log, whose lines start with a
+    clock.
     """
-    if not _LOOK.search(text):
-        return
     if logs:
         for match in _LOGGED.finditer(text):
             start, end = match.span(match.lastindex or 0)
             yield Span(start, end, "RS104", kind, text[start:end], numbered)
-    for start, end in _cued(text):
-        yield Span(start, end, "RS104", kind, text[start:end], numbered)
+    if not CUE_WORDS.isdisjoint(words):
+        for start, end in _cued(text):
+            yield Span(start, end, "RS104", kind, text[start:end], numbered)
     if member.lower() in DATE_MEMBERS and (whole := _WHOLE_DATE.fullmatch(text)):
         yield Span(*whole.span(1), "RS104", kind, whole[1], numbered)
 
 
 def _cued(text: str) -> Iterator[tuple[int, int]]:
-    plain = text.isascii()  # beyond ASCII a text may be longer in lower case
-    searched, words = (text.lower(), _WORDS) if plain else (text, _WORDS_IN_ANY_CASE)
-    if plain and not any(word in searched for word in _CUES_OF_WORD):
-        return
+    # Beyond ASCII a text may be longer in lower case.
+    searched, words = (text.lower(), _WORDS) if text.isascii() else (text, _WORDS_IN_ANY_CASE)
     done = 0
     for look in _LOOK.finditer(text):
         place = look.start()

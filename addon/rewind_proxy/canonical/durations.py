@@ -68,13 +68,15 @@ _NAMED = {
         + ")",
     }.items()
 }
+DURATION_WORDS = frozenset(_NAMED)
+"""One of these stands in every text with a number that is called a duration, in lower case."""
 _NEAR = 24
 # `time -p`
 _POSIX = re.compile(r"(?m:^)(?:real|user|sys) ([0-9]+\.[0-9]+)(?m:$)")
 
 
-def duration_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where durations stand, with their units."""
+def duration_spans(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Where durations stand, with their units. `words` are those of `DURATION_WORDS` that the text holds."""
     for match in _SPELLED.finditer(text):
         start, end = match.span()
         if match["clock"]:
@@ -84,7 +86,8 @@ def duration_spans(text: str) -> Iterator[tuple[int, int]]:
         bare = _BARE.match(match[0])
         if bare is None or (bare["unit"] == "s" and bare["point"]) or _told(text, start, end):
             yield start, end
-    yield from _named(text)
+    if not DURATION_WORDS.isdisjoint(words):
+        yield from _named(text)
     if "real " in text:
         for match in _POSIX.finditer(text):
             yield match.span(1)

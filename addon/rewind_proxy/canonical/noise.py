@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rewind_proxy.canonical.durations import duration_spans
+from rewind_proxy.canonical.durations import DURATION_WORDS, duration_spans
 from rewind_proxy.canonical.spans import Span
 from rewind_proxy.canonical.text import folded, places
 
@@ -108,13 +108,21 @@ NOISE_IN_TOOL_RESULTS = (
 )
 
 
-def noise_spans(text: str) -> Iterator[Span]:
-    """What is noise in the text of a tool result."""
-    for start, end in duration_spans(text):
+NOISE_WORDS = DURATION_WORDS.union(*(noise.words for noise in NOISE_IN_TOOL_RESULTS))
+"""One of these stands in every text with noise that is no duration, in lower case."""
+
+
+def noise_spans(text: str, words: frozenset[str]) -> Iterator[Span]:
+    """What is noise in the text of a tool result. `words` are those of `NOISE_WORDS` that it holds."""
+    for start, end in duration_spans(text, words):
         yield Span(start, end, "RS201", "duration", text[start:end], numbered=False)
+    if NOISE_WORDS.isdisjoint(words):
+        return
     lower = folded(text)
     for noise in NOISE_IN_TOOL_RESULTS:
         for word in noise.words:
+            if word not in words:
+                continue
             for at in places(lower, word):
                 if match := noise.pattern.match(text, at):
                     yield Span(*match.span(1), noise.rule, noise.kind, match[1], noise.numbered)

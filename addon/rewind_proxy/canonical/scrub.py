@@ -18,8 +18,10 @@ from typing import Literal, NamedTuple
 
 from rewind_proxy.canonical.cache import TextCache
 from rewind_proxy.canonical.captured import CAPTURING, Captured
+from rewind_proxy.canonical.dates import CUE_WORDS
+from rewind_proxy.canonical.literals import Literals
 from rewind_proxy.canonical.model import MatchSettings, Role
-from rewind_proxy.canonical.noise import noise_spans
+from rewind_proxy.canonical.noise import NOISE_WORDS, noise_spans
 from rewind_proxy.canonical.paths.roots import Root, folder_spans, root_spans, temp_name_spans
 from rewind_proxy.canonical.pointer import Pointer
 from rewind_proxy.canonical.preset import Preset
@@ -40,6 +42,7 @@ FOLDING = "RS001"
 
 _REMEMBERED = 600_000
 _TRIGGER = re.compile(r"[\d/\\-]")
+_WORDS = Literals(CUE_WORDS | NOISE_WORDS)
 
 
 class Scrubber:
@@ -118,11 +121,12 @@ class Scrubber:
         yield from found
         if "-" in text:
             yield from uuid_spans(text)
+        words = _WORDS.within(text.lower())
         # A date that the model wrote comes back as it was recorded, today's beside it does not.
         date = "written" if place == "assistant" else "date"
-        yield from time_spans(text, member, numbered=place != "tool_result", date=date)
+        yield from time_spans(text, member, words, numbered=place != "tool_result", date=date)
         if place == "tool_result":
-            yield from noise_spans(text)
+            yield from noise_spans(text, words)
         # After what is known by its place: a task's id below temp may look random, or not.
         yield from temp_name_spans(text, (span for span in found if span.kind == "tmp"))
         if self._paths == "all":
@@ -131,6 +135,8 @@ class Scrubber:
 
 def _following(leaf: Leaf) -> Leaf:
     """The leaf with what it captures itself taken out wherever it quotes it."""
+    if not leaf.spans:
+        return leaf
     captured = Captured()
     for span in leaf.spans:
         if span.rule in CAPTURING:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 SEPARATOR = "separator"
 """Kind of a span that is only folded: a backslash in a path below a root reads as `/`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """`text[start:end]` is noise of `kind`, found by `rule`; equal `value`s are the same thing."""
 
     start: int
@@ -21,8 +20,7 @@ class Span:
     """Whether equal values are told from others: not for durations, which are equal by chance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A text leaf after steps 3 and 5: its normalised text and the spans to take out, in order."""
 
     text: str

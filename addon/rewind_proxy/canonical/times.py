@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import date, timedelta
 from typing import TypeAlias
 
@@ -90,13 +89,21 @@ _LISTED = re.compile(
 )
 
 _CLOCK_LOOK = re.compile(r":(?<=[0-9]:)[0-9]{2}")
-_OTHER_LOOK = re.compile(r"[0-9](?:-[0-9]{2}[Tt _-](?:at )?[0-9]{1,2}[-.%0-9]|[0-9]{5}[Tt_-][0-9]{4})")
+# Led by a literal each: `re` is slow to search for one of many.
+_OTHER_LOOKS = (
+    ("-", re.compile(r"-(?<=[0-9]-)[0-9]{2}[Tt _-](?:at )?[0-9]{1,2}[-.%0-9]")),
+    ("20", re.compile(r"20[0-9]{6}[Tt_-][0-9]{4}")),
+    ("19", re.compile(r"19[0-9]{6}[Tt_-][0-9]{4}")),
+)
 
 
-def time_spans(text: str, member: str, *, numbered: bool, date: str = "date") -> Iterator[Span]:
+def time_spans(
+    text: str, member: str, words: frozenset[str], *, numbered: bool, date: str = "date"
+) -> Iterator[Span]:
     """Dates with a time (RS103); a date or epoch alone beside a cue, or under such a member (RS104).
 
-    `numbered` says whether equal times are told from others, `date` of what kind dates alone are.
+    `words` are those of `dates.CUE_WORDS` that the text holds. `numbered` says whether equal times are told
+    from others, `date` of what kind dates alone are.
     """
     clock = _CLOCK_LOOK.search(text) is not None
     if clock:
@@ -105,13 +112,13 @@ def time_spans(text: str, member: str, *, numbered: bool, date: str = "date") ->
         if _KLOG_LOOK.search(text):
             for match in _KLOG.finditer(text):
                 yield _time(text, *match.span(1), numbered=numbered)
-    if clock or (("20" in text or "19" in text) and _OTHER_LOOK.search(text)):
+    if clock or any(lead in text and look.search(text) for lead, look in _OTHER_LOOKS):
         for match in _NUMERIC.finditer(text):
             yield _time(text, *match.span(), numbered=numbered)
     if not numbered and ("r-" in text or "rw" in text):
         for match in _LISTED.finditer(text):
             yield _time(text, *match.span(1), numbered=numbered)
-    yield from date_spans(text, member, date, numbered=numbered, logs=clock and not numbered)
+    yield from date_spans(text, member, date, words, numbered=numbered, logs=clock and not numbered)
 
 
 def _time(text: str, start: int, end: int, *, numbered: bool) -> Span:
@@ -170,7 +177,7 @@ def in_days(spans: Sequence[Span]) -> list[Span]:
     if len(order) < 2:
         return [*spans]
     return [
-        replace(span, kind=f"{span.kind} day {order[day]}") if is_date and (day := days[span.value]) else span
+        span._replace(kind=f"{span.kind} day {order[day]}") if is_date and (day := days[span.value]) else span
         for span, is_date in zip(spans, dated, strict=True)
     ]
 

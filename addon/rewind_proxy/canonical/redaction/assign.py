@@ -76,6 +76,13 @@ _SECRETS = _Family(
     ),
     looks_secret,
 )
+SECRET_WORDS = (
+    *(word + joint + "key" for word in _KEY_KINDS for joint in _JOINTS),
+    "token",
+    "secret",
+    "credential",
+)
+"""One of these stands in every name of a secret."""
 _PASSWORDS = _Family(
     tuple(
         re.compile(head + _SUFFIX)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.redaction.rules import RUN_LENGTH, Span, TokenRule
@@ -50,13 +50,14 @@ _LEAST = RUN_LENGTH * 4 // 3
 _LETTERS = re.compile(f"[A-Za-z0-9]{{{_LEAST}}}")
 _SHAPE = bytes(ord("a") if chr(byte).isascii() and chr(byte).isalnum() else ord(" ") for byte in range(256))
 _SHORTEST = b"a" * _LEAST
-_PARTS = tuple(part for part, _, _ in _INNER)
+BASE64_PARTS = frozenset(part for part, _, _ in _INNER)
+"""What prefixes are in base64: one stands in every match of `Base64Rule`."""
 
 
-def may_hold_base64(runs: str) -> bool:
-    """Whether the runs of token characters of a text can hold a match of `Base64Rule`."""
+def may_hold_base64(runs: str, found: Iterable[str]) -> bool:
+    """Whether the runs of token characters of a text, and what was found in them, can hold a `Base64Rule`."""
     # `bytes.find` looks for one long run faster than `re` does.
-    return _SHORTEST in runs.encode("latin-1").translate(_SHAPE) and any(part in runs for part in _PARTS)
+    return not BASE64_PARTS.isdisjoint(found) and _SHORTEST in runs.encode("latin-1").translate(_SHAPE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from rewind_proxy.canonical.redaction.assign import (
     FOREIGN_WORDS,
+    SECRET_WORDS,
     assigned_passwords,
     assigned_secrets,
     end_of,
@@ -234,12 +235,12 @@ class ContextRule:
 
 
 CONTEXT_RULES: tuple[ContextRule, ...] = (
-    ContextRule("RW302", "private-key", ("ke", "private-lines"), private_keys),
+    ContextRule("RW302", "private-key", ("private key", "private-lines"), private_keys),
     ContextRule("RW303", "authorization-header", ("auth",), authorization_headers),
     ContextRule("RW304", "bearer-token", ("bearer",), bearer_tokens),
     ContextRule("RW305", "url-secret", ("://",), url_secrets),
     ContextRule("RW306", "url-parameter", ("?", "&"), url_parameters),
-    ContextRule("RW307", "secret-assignment", ("ke", "cre"), assigned_secrets),
+    ContextRule("RW307", "secret-assignment", SECRET_WORDS, assigned_secrets),
     ContextRule("RW308", "password-assignment", ("pass", "pw", "identified "), assigned_passwords),
     ContextRule("RW309", "cookie-header", ("cookie",), cookies),
     ContextRule("RW311", "curl-user", ("curl",), curl_passwords),

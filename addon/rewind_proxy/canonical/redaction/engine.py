@@ -12,7 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.cache import TextCache
-from rewind_proxy.canonical.redaction.base64_rule import BASE64_RULE, Base64Rule, may_hold_base64
+from rewind_proxy.canonical.literals import Literals
+from rewind_proxy.canonical.redaction.base64_rule import (
+    BASE64_PARTS,
+    BASE64_RULE,
+    Base64Rule,
+    may_hold_base64,
+)
 from rewind_proxy.canonical.redaction.concealed import Revealed, revealed
 from rewind_proxy.canonical.redaction.context import CONTEXT_RULES, ContextRule
 from rewind_proxy.canonical.redaction.judge import member_value
@@ -61,11 +67,10 @@ class _MemberRule:
     """By the name of the member that holds the text."""
 
     id: str
-    words: tuple[str, ...]
     version: int = 1
 
 
-_MEMBERS = _MemberRule(MEMBER_RULE, ("ke", "cre", "auth", "pass", "pwd", "cookie"))
+_MEMBERS = _MemberRule(MEMBER_RULE)
 _BuiltIn = TokenRule | ContextRule | _MemberRule | Base64Rule
 _IN_ORDER: tuple[_BuiltIn, ...] = (*TOKEN_RULES, *CONTEXT_RULES, BASE64_RULE, _MEMBERS)
 _Rule = _BuiltIn | _PatternRule
@@ -112,24 +117,30 @@ class RuleEngine:
     def __init__(self, rules: tuple[str, ...]) -> None:
         self._rules = _load(rules)
         self._always = 0
-        self._literals: dict[str, int] = {}
+        self._prefixes: dict[str, int] = {}
         self._words: dict[str, int] = {}
-        self._encoded = 0
+        self._encoded = self._members = 0
         for index, rule in enumerate(self._rules):
             bit = 1 << index
             if isinstance(rule, Base64Rule):
                 self._encoded = bit
             elif isinstance(rule, TokenRule):
                 for literal in rule.literals:
-                    self._literals[literal] = self._literals.get(literal, 0) | bit
+                    self._prefixes[literal] = self._prefixes.get(literal, 0) | bit
             elif isinstance(rule, _PatternRule):
                 self._always |= bit
+            elif isinstance(rule, _MemberRule):
+                self._members = bit
             else:
                 for word in rule.words:
                     self._words[word] = self._words.get(word, 0) | bit
+        self._lowered: dict[str, tuple[str, ...]] = {}
+        """Prefixes and what base64 makes of some, by how they are spelt in lower case."""
+        for prefix in (*self._prefixes, *(BASE64_PARTS if self._encoded else ())):
+            self._lowered[_lower(prefix)] = (*self._lowered.get(_lower(prefix), ()), prefix)
+        self._looked_for = Literals((*self._words, *self._lowered))
         # No rule has a match in a shorter text, but for one that goes by the member's name.
         self._shortest = 1 if self._always else _SHORTEST
-        self._members = sum(1 << i for i, rule in enumerate(self._rules) if isinstance(rule, _MemberRule))
         self._seen: TextCache[tuple[str, NameKind], _Found] = TextCache(_REMEMBERED)
         self._choices: dict[int, tuple[_Rule, ...]] = {}
         self._names: dict[str, str] = {}
@@ -214,18 +225,21 @@ class RuleEngine:
     def _active(self, text: str, kind: NameKind, hidden: Revealed | None) -> int:
         """The rules that can match in `text`, as bits."""
         active = self._always | (self._members if kind else 0)
-        runs = _runs(text) if hidden is None else f"{_runs(text)} {_runs(hidden.text)}"
-        if runs:
-            for literal, bits in self._literals.items():
-                if literal in runs:
-                    active |= bits
-            if self._encoded and may_hold_base64(runs):
+        found = self._looked_for.within(_lower(text))
+        if hidden is not None:
+            found |= self._looked_for.within(_lower(hidden.text))
+        prefixes: list[str] = []
+        for word in found:
+            active |= self._words.get(word, 0)
+            prefixes += self._lowered.get(word, ())
+        if prefixes:
+            runs = _runs(text) if hidden is None else f"{_runs(text)} {_runs(hidden.text)}"
+            prefixes = [prefix for prefix in prefixes if prefix in runs]
+            for prefix in prefixes:
+                active |= self._prefixes.get(prefix, 0)
+            if self._encoded and may_hold_base64(runs, prefixes):
                 active |= self._encoded
-        lowered = _lower(text)
-        for word, bits in self._words.items():
-            if bits & ~active and word in lowered:
-                active |= bits
-        return active if kind else active & ~self._members
+        return active
 
 
 def _lower(text: str) -> str:
