@@ -125,14 +125,26 @@ def test_a_list_goes_on_from_the_one_that_was_sent_before() -> None:
 
 
 def test_the_last_messages_may_be_said_otherwise() -> None:
-    """What comes before the last three is known when a mark moves in those (Claude Code's)."""
+    """What comes before them is known when a mark moves in one of the last three (Claude Code's)."""
     documents = Documents()
     messages: list[JsonValue] = [{"role": "user", "content": f"text {number} " * 20} for number in range(8)]
     marked: list[JsonValue] = [*messages[:-1], {"role": "user", "content": "x", "cache_control": {}}]
     first = _messages(documents, {"messages": marked})
     second = _messages(documents, {"messages": [*messages, {"role": "assistant"}]})
-    assert [*map(operator.is_, first, second)] == [True] * 5 + [False] * 3
+    assert [*map(operator.is_, first, second)] == [True] * 7 + [False]
     assert second == [*messages, {"role": "assistant"}]
+
+
+def test_questions_about_one_history() -> None:
+    """The history is read once, whatever else is asked of it, and takes the place of two lists at most."""
+    documents = Documents()
+    messages: list[JsonValue] = [{"role": "user", "content": f"text {number} " * 20} for number in range(8)]
+    bodies: list[list[JsonValue]] = [[*messages, {"question": number}] for number in range(9)]
+    asked = [_messages(documents, {"messages": body}) for body in bodies]
+    assert asked == bodies
+    assert all(all(map(operator.is_, asked[0][:8], each)) for each in asked)
+    assert len({id(each.before) for each in asked[1:]}) == 1
+    assert len(documents) == 2
 
 
 def test_a_list_that_only_starts_alike_is_another() -> None:

@@ -42,12 +42,37 @@ class _Known:
 
     raw: str
     items: History
-    cut: int
-    """Where the items end in `raw` that `items.before` holds; 0 when that is none."""
+    ends: tuple[int, ...]
+    """Where the last items end in `raw`: of those that `items.before` holds the last, then all after them."""
 
-    def probe(self) -> str:
-        """The last of those items' text, which is quicker to compare than all of it."""
-        return self.raw[max(0, self.cut - _PROBE) : self.cut]
+    def starts(self, text: str, start: int) -> tuple[int, int]:
+        """With how many of the items the list at `start` starts, and how long these are in `raw`.
+
+        Nothing less than `items.before` counts: an object ends where it ends, so what starts with the text of
+        some items starts with these very objects.
+        """
+        count = len(self.items)
+        for end in reversed(self.ends):
+            probe = max(0, end - _PROBE)  # quicker to compare than all of it
+            if text[start + probe : start + end] == self.raw[probe:end]:
+                raw = self.raw if end == len(self.raw) else self.raw[:end]
+                if text.startswith(raw, start):
+                    return count, end
+            count -= 1
+        return 0, 0
+
+    def holds(self, items: History) -> bool:
+        """Whether what was made of these items is kept."""
+        return items is self.items or items is self.items.before
+
+    def first(self, count: int) -> History:
+        """The items up to one that `starts` told."""
+        before = self.items.before
+        if count == len(self.items):
+            return self.items
+        if before is not None and count == len(before):
+            return before
+        return History(self.items[:count], before)
 
 
 class _Odd(Exception):  # noqa: N818  # no error: it says that the plain way is to be taken
@@ -113,7 +138,7 @@ class Documents:
             if text[at : at + 1] == "]":
                 return [], at + 1
         items: list[JsonValue] = [] if before is None else [*before]
-        ends: list[int] = []
+        ends: list[int] = [] if before is None else [at]
         expected = before is None
         while True:
             if expected:
@@ -128,7 +153,7 @@ class Documents:
             if mark != ",":
                 raise _Odd
             at = _past_space(text, at + 1)
-        if before is not None and not ends:
+        if before is not None and len(items) == len(before):
             return before, at + 1
         if at - start < _LEAD or not all(type(item) is dict for item in items):
             return items, at + 1
@@ -136,47 +161,53 @@ class Documents:
         return self._remember(known, before, raw, items, [end - start for end in ends]), at + 1
 
     def _before(self, text: str, start: int) -> tuple[_Known | None, History | None, int]:
-        """The longest list that the one at `start` goes on from, and where its items end."""
-        best: tuple[_Known | None, History | None, int] = (None, None, start)
+        """What holds the longest list that the one at `start` goes on from, that list, and where it ends."""
+        best: tuple[_Known | None, int, int] = (None, 0, 0)
         lead = text[start : start + _LEAD]
         for known in self._known.get(lead, ()):
-            end = start + len(known.raw)
-            # An object ends where it ends: what starts with the text of some starts with these very objects.
-            if end > best[2] and text.startswith(known.raw, start):
-                best = (known, known.items, end)
-                continue
-            base, end = known.items.before, start + known.cut
-            if base is None or end <= best[2] or text[end - _PROBE : end] != known.probe():
-                continue
-            if text.startswith(known.raw[: known.cut], start):
-                best = (known, base, end)
-        if best[1] is not None and best[0] is not None:
-            self._known[lead] = self._known.pop(lead, (best[0],))
-        return best
+            count, length = known.starts(text, start)
+            if length and length >= best[2]:  # of two the newer one, which may hold it already
+                best = (known, count, length)
+        known_best, count, length = best
+        if known_best is None:
+            return None, None, start
+        self._known[lead] = self._known.pop(lead, (known_best,))
+        return known_best, known_best.first(count), start + length
 
     def _remember(
         self, known: _Known | None, before: History | None, raw: str, items: list[JsonValue], ends: list[int]
     ) -> History:
+        """`ends` are where the items end in `raw`: of those that `before` holds the last, then all others."""
         done = len(before) if before is not None else 0
         kept = len(items) - _LAST
-        cut = 0
         base = before
-        if before is not None:
-            before.before = None  # what is kept with it is all that is needed of what came before
+        # What is kept with it is all that is needed of what came before, unless it was only now told apart.
+        if (
+            before is not None
+            and known is not None
+            and (before is known.items or before is known.items.before)
+        ):
+            before.before = None
         if kept > done:
             base = History(items[:kept], before)
-            cut = ends[kept - done - 1]
-        elif known is not None:
-            cut = len(known.raw) if before is known.items else known.cut
+            ends = ends[kept - len(items) - 1 :]
         made = History(items, base)
         lead = raw[:_LEAD]
         # What goes on from the whole of a list, or is longer, is its next turn.
-        replaced = known if known and (before is known.items or len(items) > len(known.items)) else None
-        alike = [each for each in self._known.pop(lead, ()) if each is not replaced]
-        kept_alike = (*alike[1 - _ALIKE :], _Known(raw, made, cut))
-        self._known[lead] = kept_alike
-        dropped = alike[: 1 - _ALIKE] if len(alike) >= _ALIKE else []
-        self._bytes += _size(kept_alike[-1]) - sum(map(_size, dropped)) - (_size(replaced) if replaced else 0)
+        turn = known if known and (before is known.items or len(items) > len(known.items)) else None
+        alike: list[_Known] = []
+        dropped: list[_Known] = []
+        for each in self._known.get(lead, ()):
+            # Another question about one history is read from there on, so the last of them is enough.
+            beside = base is not None and each.items.before is base
+            (dropped if each is turn or beside else alike).append(each)
+        if len(alike) >= _ALIKE:
+            dropped += alike[: 1 - _ALIKE]
+            alike = alike[1 - _ALIKE :]
+        self._known.pop(lead, None)
+        kept_now = _Known(raw, made, tuple(ends))
+        self._known[lead] = (*alike, kept_now)
+        self._bytes += _size(kept_now) - sum(map(_size, dropped))
         while self._bytes > self._most and len(self._known) > _AT_LEAST:
             oldest = next(iter(self._known), None)
             if oldest is None:
