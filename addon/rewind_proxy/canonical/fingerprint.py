@@ -43,8 +43,6 @@ _NORM = b"rewind-norm/1\0"
 _VERBATIM = "⟨verbatim⟩"
 """Where presets have their names."""
 _MOST_ROOTS = 256
-_UNSETTLED = 8
-"""Messages at the end that the next request may say otherwise: Claude Code moves its cache marks."""
 _SHORTEST_CHAIN = 4
 """Messages that make it worth while to go on from an earlier request."""
 
@@ -162,15 +160,15 @@ class Normaliser:
         resumed = request.operation == "generate" and not self._cuts(sent) and len(sent) >= _SHORTEST_CHAIN
         known = self._chains.find(meaning, sent, request.tools) if resumed else None
         while True:
-            pieces = self._pieces(sent, meaning, preset, known, resumed=resumed)
+            pieces = self._pieces(request, meaning, preset, known, resumed=resumed)
             told = known.told if known else ()
             new = [found for piece in pieces for found in piece.told]
             roots = self._roots((*told, *new), request.operation)
             if known is None or known.roots == roots:
                 break
             known = None  # it was scrubbed by other roots
-        # What ends where the next request is sure to go on stays, for others that go on from there.
-        passed = known if known and len(known.messages) != len(sent) - _UNSETTLED else None
+        # What ends where the next request is likely to go on stays, for others that go on from there.
+        passed = known if known and len(known.messages) != request.settled else None
         chain = known or self._head(request, meaning, preset, roots, pieces)
         for piece in pieces:
             told += piece.told
@@ -182,7 +180,7 @@ class Normaliser:
 
     def _pieces(
         self,
-        sent: Sequence[Message],
+        request: CanonicalRequest,
         meaning: Meaning,
         preset: Preset | None,
         known: Chain | None,
@@ -190,7 +188,8 @@ class Normaliser:
         resumed: bool,
     ) -> list[_Piece]:
         """What comes after the known messages, up to each place where the next request may go on."""
-        ends = (len(sent) - _UNSETTLED, len(sent) - 1, len(sent)) if resumed else (len(sent),)
+        sent = request.messages
+        ends = (min(request.settled, len(sent)), len(sent) - 1, len(sent)) if resumed else (len(sent),)
         start = len(known.messages) if known else 0
         pieces: list[_Piece] = []
         for end in ends:

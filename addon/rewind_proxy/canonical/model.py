@@ -87,6 +87,8 @@ class CanonicalRequest:
     messages: tuple[Message, ...] = ()
     tools: tuple[JsonObject, ...] = ()
     params: JsonObject = field(default_factory=dict)
+    settled: int = field(default=0, compare=False)
+    """Messages at the start that the next request of its session is likely to start with too."""
 
     def to_json(self) -> JsonObject:
         """`{"operation", "messages", "tools", "params"}`."""

@@ -79,7 +79,8 @@ class Anthropic:
         if "stop" in params:
             params["stop"] = string_list(params["stop"])
         add_address(params, self.wire, target)
-        return CanonicalRequest(self.wire, operation, conversation.messages(), tools, params)
+        messages = conversation.messages()
+        return CanonicalRequest(self.wire, operation, messages, tools, params, conversation.settled)
 
     def form(self, target: Target, body: JsonObject) -> Form:
         """See `Adapter.form`."""

@@ -87,7 +87,8 @@ class ChatCompletions:
         if isinstance(response_format := params.get("response_format"), dict):
             params["response_format"] = flatten(response_format, "json_schema")
         add_address(params, self.wire, target)
-        return CanonicalRequest(self.wire, operation, conversation.messages(), tools, params)
+        messages = conversation.messages()
+        return CanonicalRequest(self.wire, operation, messages, tools, params, conversation.settled)
 
     def form(self, target: Target, body: JsonObject) -> Form:  # noqa: ARG002  # Gemini's is in the path
         """See `Adapter.form`."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Self, TypeVar
 from urllib.parse import unquote
 
-from rewind_proxy.canonical.history import fold
+from rewind_proxy.canonical.history import History, fold
 from rewind_proxy.canonical.jcs import dumps, parse
 from rewind_proxy.canonical.linking import linking_id
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Role
@@ -38,6 +38,8 @@ class Conversation:
         self.parts: list[JsonObject] = []
         self.names: dict[str, JsonValue] = {}
         """The name of the tool that each call is of, by the call's id."""
+        self._open = 0
+        """Messages at the end that the next request may say otherwise."""
 
     def copy(self) -> Self:
         """One that holds the same and goes its own way."""
@@ -57,8 +59,14 @@ class Conversation:
 
     def take(self, items: list[JsonValue], read: Callable[[Self, JsonValue], None]) -> None:
         """Add the turns that `read` makes of the items of the wire; it depends on them alone."""
-        taken = fold(items, (type(self), read), type(self), partial(_taken, read))
+
+        key, step = (type(self), read), partial(_taken, read)
+        taken = fold(items, key, type(self), step)
         messages = taken.messages()
+        before = items.before if isinstance(items, History) else None
+        # The last of those before may still be added to.
+        closed = len(before.fold(key, type(self), step).done) - 1 if before is not None else 0
+        self._open = len(messages) - max(0, closed)
         if not self.done and self.role is None and not self.tools:
             self.done = [*messages]
         elif messages:
@@ -68,6 +76,11 @@ class Conversation:
                 self.done += messages[1:]
         self.tools += taken.tools
         self.names |= taken.names
+
+    @property
+    def settled(self) -> int:
+        """Messages at the start that the next request is likely to start with too, of all that are closed."""
+        return max(0, len(self.done) - self._open)
 
     @property
     def spoken(self) -> bool:

@@ -53,7 +53,8 @@ class Gemini:
         add_address(fields, self.wire, target)
         if ":streamGenerateContent" in path:
             fields["stream"] = True
-        return CanonicalRequest(self.wire, operation, conversation.messages(), tools, fields)
+        messages = conversation.messages()
+        return CanonicalRequest(self.wire, operation, messages, tools, fields, conversation.settled)
 
     def form(self, target: Target, body: JsonObject) -> Form:  # noqa: ARG002  # the path tells
         """See `Adapter.form`."""

@@ -66,7 +66,8 @@ class Responses:
         add_address(params, self.wire, target)
         if _is_compaction(target.path):
             params["compact"] = True
-        return CanonicalRequest(self.wire, operation, conversation.messages(), tools, params)
+        messages = conversation.messages()
+        return CanonicalRequest(self.wire, operation, messages, tools, params, conversation.settled)
 
     def form(self, target: Target, body: JsonObject) -> Form:
         """See `Adapter.form`."""
