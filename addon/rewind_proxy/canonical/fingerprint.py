@@ -189,7 +189,9 @@ class Normaliser:
     ) -> list[_Piece]:
         """What comes after the known messages, up to each place where the next request may go on."""
         sent = request.messages
-        ends = (min(request.settled, len(sent)), len(sent) - 1, len(sent)) if resumed else (len(sent),)
+        ends = [len(sent)]
+        if resumed:
+            ends = sorted({min(request.settled, len(sent)), len(sent) - 1, len(sent)})
         start = len(known.messages) if known else 0
         pieces: list[_Piece] = []
         for end in ends:

@@ -64,9 +64,10 @@ class Conversation:
         taken = fold(items, key, type(self), step)
         messages = taken.messages()
         before = items.before if isinstance(items, History) else None
-        # The last of those before may still be added to.
-        closed = len(before.fold(key, type(self), step).done) - 1 if before is not None else 0
-        self._open = len(messages) - max(0, closed)
+        if messages:
+            # The last of those before may still be added to.
+            closed = len(before.fold(key, type(self), step).done) - 1 if before is not None else 0
+            self._open = len(messages) - max(0, closed)
         if not self.done and self.role is None and not self.tools:
             self.done = [*messages]
         elif messages:
