@@ -28,6 +28,7 @@ from rewind_proxy.wire.conversation import (
     media_from_url,
     odd_turn,
     opaque,
+    parts_of,
     sent,
     sent_text,
     text_parts,
@@ -79,8 +80,7 @@ class Anthropic:
         if "stop" in params:
             params["stop"] = string_list(params["stop"])
         add_address(params, self.wire, target)
-        messages = conversation.messages()
-        return CanonicalRequest(self.wire, operation, messages, tools, params, conversation.settled)
+        return conversation.request(self.wire, operation, tools, params)
 
     def form(self, target: Target, body: JsonObject) -> Form:
         """See `Adapter.form`."""
@@ -129,13 +129,7 @@ def _message(conversation: Conversation, message: JsonValue) -> None:
 
 
 def _blocks(content: JsonValue) -> Iterator[JsonObject]:
-    if isinstance(content, str):
-        yield from text_parts(content)
-    elif isinstance(content, list):
-        for block in content:
-            yield from _block(block)
-    elif content is not None:
-        yield opaque(content)
+    return parts_of(content, _block)
 
 
 def _block(block: JsonValue) -> list[JsonObject]:

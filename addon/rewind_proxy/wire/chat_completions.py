@@ -27,6 +27,8 @@ from rewind_proxy.wire.conversation import (
     media_from_url,
     odd_turn,
     opaque,
+    parts_of,
+    refusal,
     sent_text,
     text_parts,
     tool_call,
@@ -87,8 +89,7 @@ class ChatCompletions:
         if isinstance(response_format := params.get("response_format"), dict):
             params["response_format"] = flatten(response_format, "json_schema")
         add_address(params, self.wire, target)
-        messages = conversation.messages()
-        return CanonicalRequest(self.wire, operation, messages, tools, params, conversation.settled)
+        return conversation.request(self.wire, operation, tools, params)
 
     def form(self, target: Target, body: JsonObject) -> Form:  # noqa: ARG002  # Gemini's is in the path
         """See `Adapter.form`."""
@@ -193,13 +194,7 @@ def _with_call(part: JsonObject, call: JsonObject, made: str) -> JsonObject:
 
 
 def _content(content: JsonValue) -> Iterator[JsonObject]:
-    if isinstance(content, str):
-        yield from text_parts(content)
-    elif isinstance(content, list):
-        for part in content:
-            yield from _part(part)
-    elif content is not None:
-        yield opaque(content)
+    return parts_of(content, _part)
 
 
 def _part(part: JsonValue) -> list[JsonObject]:
@@ -210,8 +205,8 @@ def _part(part: JsonValue) -> list[JsonObject]:
     kind = part.get("type")
     if kind == "text" and isinstance(text := part.get("text"), str):
         return sent_text(part, text)
-    if kind == "refusal" and (text := answers.string(part.get("refusal"))):
-        return [with_rest({"type": "text", "text": text, "refusal": True}, part, "type", "refusal")]
+    if refused := refusal(part):
+        return refused
     media = _media(part, kind)
     return [opaque(part) if media is None else media]
 

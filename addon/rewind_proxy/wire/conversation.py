@@ -6,7 +6,7 @@ wires agree on whether it may be sent at all), and a result's tool name goes whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Self, TypeVar
 from urllib.parse import unquote
@@ -14,7 +14,15 @@ from urllib.parse import unquote
 from rewind_proxy.canonical.history import History, fold
 from rewind_proxy.canonical.jcs import dumps, parse
 from rewind_proxy.canonical.linking import linking_id
-from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Role
+from rewind_proxy.canonical.model import (
+    CanonicalRequest,
+    JsonObject,
+    JsonValue,
+    Message,
+    Operation,
+    Role,
+    Wire,
+)
 from rewind_proxy.canonical.redaction.places import data_uri, is_textual, plain_bytes
 from rewind_proxy.errors import OpaqueBodyError
 
@@ -79,11 +87,6 @@ class Conversation:
         self.names |= taken.names
 
     @property
-    def settled(self) -> int:
-        """Messages at the start that the next request is likely to start with too, of all that are closed."""
-        return max(0, len(self.done) - self._open)
-
-    @property
     def spoken(self) -> bool:
         """Whether anything but the system has spoken yet."""
         return self.role not in (None, "system") or any(each.role != "system" for each in self.done)
@@ -92,6 +95,13 @@ class Conversation:
         """The canonical messages."""
         self.close()
         return tuple(self.done)
+
+    def request(
+        self, wire: Wire, operation: Operation, tools: tuple[JsonObject, ...], params: JsonObject
+    ) -> CanonicalRequest:
+        """The canonical request that asks for what follows."""
+        messages = self.messages()
+        return CanonicalRequest(wire, operation, messages, tools, params, max(0, len(messages) - self._open))
 
     def close(self) -> None:
         """The last turn is over, for now."""
@@ -140,6 +150,25 @@ def odd_turn(value: JsonValue) -> JsonObject:
 def text_parts(text: str) -> list[JsonObject]:
     """A text as parts: none when it is empty."""
     return [{"type": "text", "text": text}] if text else []
+
+
+def parts_of(content: JsonValue, read: Callable[[JsonValue], Iterable[JsonObject]]) -> Iterator[JsonObject]:
+    """The parts of a message's content: a text, or a list of which `read` makes parts one by one."""
+    if isinstance(content, str):
+        yield from text_parts(content)
+    elif isinstance(content, list):
+        for part in content:
+            yield from read(part)
+    elif content is not None:
+        yield opaque(content)
+
+
+def refusal(part: JsonObject) -> list[JsonObject]:
+    """The text in which a model refuses, of an OpenAI wire's part; none when it says nothing."""
+    text = part.get("refusal")
+    if part.get("type") != "refusal" or not isinstance(text, str) or not text:
+        return []
+    return [with_rest({"type": "text", "text": text, "refusal": True}, part, "type", "refusal")]
 
 
 def sent_text(part: JsonObject, text: str, *known: str) -> list[JsonObject]:

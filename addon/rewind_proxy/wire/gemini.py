@@ -53,8 +53,7 @@ class Gemini:
         add_address(fields, self.wire, target)
         if ":streamGenerateContent" in path:
             fields["stream"] = True
-        messages = conversation.messages()
-        return CanonicalRequest(self.wire, operation, messages, tools, fields, conversation.settled)
+        return conversation.request(self.wire, operation, tools, fields)
 
     def form(self, target: Target, body: JsonObject) -> Form:  # noqa: ARG002  # the path tells
         """See `Adapter.form`."""

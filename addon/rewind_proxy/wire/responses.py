@@ -66,8 +66,7 @@ class Responses:
         add_address(params, self.wire, target)
         if _is_compaction(target.path):
             params["compact"] = True
-        messages = conversation.messages()
-        return CanonicalRequest(self.wire, operation, messages, tools, params, conversation.settled)
+        return conversation.request(self.wire, operation, tools, params)
 
     def form(self, target: Target, body: JsonObject) -> Form:
         """See `Adapter.form`."""

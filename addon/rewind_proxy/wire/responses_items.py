@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Role
-from rewind_proxy.wire import answers
 from rewind_proxy.wire.conversation import (
     Conversation,
     custom_call,
@@ -14,6 +13,8 @@ from rewind_proxy.wire.conversation import (
     odd_turn,
     opaque,
     own_call,
+    parts_of,
+    refusal,
     sent_text,
     text_parts,
     tool_call,
@@ -172,13 +173,7 @@ def _reasoning(item: JsonObject) -> JsonObject:
 
 def content_parts(content: JsonValue) -> Iterator[JsonObject]:
     """The parts of a message's content, of `instructions` or of a call's output."""
-    if isinstance(content, str):
-        yield from text_parts(content)
-    elif isinstance(content, list):
-        for part in content:
-            yield from _part(part)
-    elif content is not None:
-        yield opaque(content)
+    return parts_of(content, _part)
 
 
 def _part(part: JsonValue) -> list[JsonObject]:
@@ -187,8 +182,8 @@ def _part(part: JsonValue) -> list[JsonObject]:
     if kind in _TEXTS and isinstance(text := part.get("text"), str):
         # An echoed answer carries these two empty, an input text does not have them.
         return sent_text(part, text, *(name for name in ("annotations", "logprobs") if not part.get(name)))
-    if kind == "refusal" and (text := answers.string(part.get("refusal"))):
-        return [with_rest({"type": "text", "text": text, "refusal": True}, part, "type", "refusal")]
+    if refused := refusal(part):
+        return refused
     media = _media(part, kind)
     return [opaque(part) if media is None else media]
 
