@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rewind_proxy.canonical.model import EndpointClass, Tier
@@ -116,6 +116,16 @@ class Fail:
 
 
 Decision: TypeAlias = Replay | Forward | Refuse | Serve | Fail
+
+
+PASSED: tuple[Header, ...] = (("x-rewind", "passed"), ("x-rewind-tier", "passed"))
+"""Of an answer that is not kept."""
+
+
+def unrecorded(forward: Forward) -> Forward:
+    """The same call, whose answer is not kept after all."""
+    others = (each for each in forward.headers if each[0] not in ("x-rewind", "x-rewind-tier"))
+    return replace(forward, record=False, headers=(*PASSED, *others))
 
 
 def step_headers(step: Step, reading: Reading) -> tuple[Header, ...]:

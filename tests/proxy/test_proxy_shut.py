@@ -13,11 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mitmproxy import http
+from mitmproxy.io import FlowReader
 
-from proxy.calls import CHAT, CHAT_SSE, OPENAI, new_prompt
+from proxy.calls import CHAT, CHAT_SSE, OPENAI, fake_credential, new_prompt
 from proxy.conftest import CONTROL, Stage, Start, streaming, tell
 from rewind_proxy.cli.provider import Exchange, FakeProvider
-from support.behaviours import paced
+from rewind_proxy.mitm.traffic import MASK
+from support.behaviours import late, paced
 from support.children import PYTHON_PATH, Child, environment
 from support.client import Client
 from support.proxies import LISTENING, Proxy
@@ -166,6 +169,27 @@ def test_a_change_of_settings_leaves_streams_alone(start: Start, stage: Stage) -
         CHAT.once(running, new_prompt())
         ended = running.stop()
     assert "2 calls" in ended.output
+
+
+def test_a_flow_over_a_change_of_settings_is_masked(start: Start, stage: Stage, tmp_path: Path) -> None:
+    """Before its answer begins or after: its flow has its own address, a label, and no credential."""
+    saved, key = tmp_path / "flows", fake_credential()
+    signed = {"authorization": f"Bearer {key}"}
+    with start(provider=stage.provider, options=(*CONTROL, "-w", str(saved))) as running:
+        for behaviour, begins in ((late(1), False), (paced(0.3), True)):
+            prompt, stage.behaviour = new_prompt(), behaviour
+            with streaming(running, CHAT_SSE, prompt, signed) as stream:
+                until(lambda: len(stage.heard(prompt)) == 1)  # noqa: B023  # asked at once
+                assert not begins or stream.headers["x-rewind"] == "recording"
+                assert tell(running, "set", "rewind_repeat", "first" if begins else "last").status == 200
+                assert begins or stream.headers["x-rewind"] == "passed"
+                stream.read_to(b"data: [DONE]\n\n")
+        running.stop()
+    with saved.open("rb") as file:
+        flows = [each for each in FlowReader(file).stream() if isinstance(each, http.HTTPFlow)]
+    called = [each for each in flows if each.request.pretty_host == OPENAI]
+    assert [each.comment for each in called] == ["rewind: passed"] * 2
+    assert {each.request.headers["authorization"] for each in called} == {MASK}
 
 
 def test_a_proxy_ends_with_the_verb_that_started_it(tmp_path: Path, stage: Stage) -> None:
