@@ -153,7 +153,7 @@ def write_text(file: Path, text: str, what: str) -> None:
 
 
 def remove_old(file: Path, what: str) -> None:
-    """Remove what an earlier command wrote, so that nobody takes it for this one's. Raises as `write_text`."""
+    """Remove what an earlier command wrote: nobody shall take it for this one's. Raises as `write_text`."""
     try:
         file.unlink(missing_ok=True)
     except OSError as error:
