@@ -17,6 +17,7 @@ from rewind_proxy.decisions import Forward, Session, Step
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.opening import Opened
 from rewind_proxy.matching.reading import Reading
+from rewind_proxy.matching.scanning import in_request
 from rewind_proxy.porting.asked import NEVER, address, is_told, read_kept
 from rewind_proxy.porting.document import Kept
 from rewind_proxy.porting.heard import Entry, Heard, Left
@@ -42,6 +43,8 @@ class Outcome:
     """Those that were in the store already."""
     edited: int = 0
     """Of the recordings, those that somebody had changed by hand."""
+    redacted: int = 0
+    """Those that held a credential by today's rules in their file."""
     left: Counter[str] = field(default_factory=Counter)
     """How many were left out, by the reason."""
     unknown_hosts: Counter[str] = field(default_factory=Counter)
@@ -58,6 +61,7 @@ class Outcome:
         self.recordings += other.recordings
         self.known += other.known
         self.edited += other.edited
+        self.redacted += other.redacted
         self.left += other.left
         self.unknown_hosts += other.unknown_hosts
         self.places += other.places
@@ -156,6 +160,8 @@ class Keeper:
         if isinstance(found, str):
             outcome.leave(kept.place, found)
             return
+        session = self._reader.redactor.text(kept.session)
+        outcome.redacted += session != kept.session or self._shows_more(kept)
         own = kept.run and not kept.edited
         if own and self.holds(kept.run, found.exact, kept.recorded_at):
             outcome.known += 1
@@ -169,12 +175,15 @@ class Keeper:
         elif own and self._superseded(made):
             outcome.leave(kept.place, _SUPERSEDED)
         elif own:
-            session = self._settings.session or kept.session
-            self._put(made, self._reader.redactor.text(session))
+            self._put(made, self._reader.redactor.text(self._settings.session) or session)
             self._there[kept.run].add((made.exact, made.recorded_at))
             outcome.recordings += 1
         elif self._put_new(kept.place, made, run, outcome):
             outcome.edited += 1
+
+    def _shows_more(self, kept: Kept) -> bool:
+        """Whether there is a credential in a request as its file has it."""
+        return bool(in_request(kept.request, kept.body, self._reader.redactor))
 
     def _again(self, kept: Kept, reading: Reading, run: RunRecord, ended: float) -> Exchange | NotRecorded:
         pieces: list[tuple[bytes, int]] = []
