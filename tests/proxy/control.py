@@ -21,7 +21,7 @@ HOST = "control.invalid"
 
 
 class FaultError(Exception):
-    """What a broken method raises."""
+    """What a broken method raises, as a subclass that names it."""
 
 
 class Control:
@@ -64,8 +64,11 @@ class Control:
             target = getattr(target, owner)
         self._mended.append((target, name, getattr(target, name)))
 
-        def broken(*_: object, **__: object) -> None:
-            raise FaultError(path)
+        # A type of its own, since that is all a log tells of it: its words quote what it choked on.
+        fault = type(f"FaultError in {path}", (FaultError,), {})
+
+        def broken(*given: object, **__: object) -> None:
+            raise fault(given)
 
         setattr(target, name, broken)
 

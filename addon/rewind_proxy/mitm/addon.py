@@ -18,7 +18,7 @@ from mitmproxy.log import ALERT
 
 from rewind_proxy.canonical.model import JsonObject, Mode, Tier
 from rewind_proxy.engine import Fail, Forward, Refuse, Replay, Serve, Step, refuse_failed, refuse_mode
-from rewind_proxy.errors import RewindError
+from rewind_proxy.errors import RewindError, traceback_of
 from rewind_proxy.journal import Journal
 from rewind_proxy.mitm import contentview, labels, options, traffic
 from rewind_proxy.mitm.commands import Commands
@@ -277,7 +277,7 @@ class Rewind:
     ) -> None:
         """DESIGN §14: an exception of ours refuses in replay; elsewhere the request goes on, not recorded."""
         line = self._line(flow)
-        logger.error("rewind: failed on %s %s%s", *line, exc_info=error)
+        logger.error("rewind: failed on %s %s%s\n%s", *line, traceback_of(error))
         if flow.response is not None or self._pacing.answers(flow):
             return  # decided and answered; only the bookkeeping failed
         if mode == "replay":

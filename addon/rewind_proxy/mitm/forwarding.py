@@ -13,6 +13,7 @@ from mitmproxy import http
 
 from rewind_proxy.decisions import unrecorded
 from rewind_proxy.engine import Forward, Header
+from rewind_proxy.errors import traceback_of
 from rewind_proxy.mitm import labels, traffic
 from rewind_proxy.mitm.runtime import RequestLine, Runtime
 from rewind_proxy.mitm.tee import Tee
@@ -167,7 +168,8 @@ class Forwarding:
         try:
             step = step or self._keep(flow, pending, broken)
         except Exception as error:
-            logger.error("rewind: failed on the answer to %s", pending.forward.step.id, exc_info=error)
+            why = traceback_of(error)
+            logger.error("rewind: failed on the answer to %s\n%s", pending.forward.step.id, why)
             pending.reason, pending.failed = f"Rewind failed ({type(error).__name__})", True
             step = self._passed(flow, pending, broken)
         finally:

@@ -23,6 +23,7 @@ from wsproto.utilities import RemoteProtocolError
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.decisions import Forward, Header, Serve
 from rewind_proxy.engine import SOCKET_STATUS
+from rewind_proxy.errors import traceback_of
 from rewind_proxy.matching.reading import RawRequest
 from rewind_proxy.mitm import labels, traffic
 from rewind_proxy.mitm.socket_dial import OWN_HEADERS, Declined, Opened, Provider, dial
@@ -150,7 +151,7 @@ class Sockets:
         except (OSError, TimeoutError, RemoteProtocolError) as error:
             logger.info("rewind: a socket broke: %s", type(error).__name__)
         except Exception as error:
-            logger.error("rewind: failed on a socket", exc_info=error)
+            logger.error("rewind: failed on a socket\n%s", traceback_of(error))
         finally:
             writer.close()
 
