@@ -305,7 +305,7 @@ class Rewind:
 
     def finish_unread(self, flow: http.HTTPFlow) -> None:
         """Label and mask a flow of a known host whose request or answer never became whole."""
-        if traffic.known_host(self.hosts, flow) is not None:
+        if traffic.known_host(self.hosts, flow) is not None and not labels.labelled(flow):
             labels.label_under_way(flow, "passed")
             self.mask(flow)
 

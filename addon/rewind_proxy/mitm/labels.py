@@ -19,6 +19,7 @@ _MARKERS: dict[Tier, str] = {
     "failed": ":warning:",
     "passed": ":arrow_right:",
 }
+_OURS = "rewind: "
 _FAULT_MARKER = ":zap:"
 _FAULT = "fault "
 _ID = 8
@@ -46,5 +47,10 @@ def label_under_way(flow: http.HTTPFlow, tier: Tier, what: str = "") -> None:
     flow.marked = _MARKERS[tier]
 
 
+def labelled(flow: http.HTTPFlow) -> bool:
+    """Whether a flow has a label: its answer was ours, say, and only its way to the client broke off."""
+    return flow.comment.startswith(_OURS)
+
+
 def _comment(said: list[str]) -> str:
-    return f"rewind: {' · '.join(dict.fromkeys(said))}"
+    return _OURS + " · ".join(dict.fromkeys(said))
