@@ -122,6 +122,12 @@ PASSED: tuple[Header, ...] = (("x-rewind", "passed"), ("x-rewind-tier", "passed"
 """Of an answer that is not kept."""
 
 
+def unread(step: Step, tier: Tier) -> Forward:
+    """To forward a request of which nothing is known."""
+    headers = (("x-rewind", "passed"), ("x-rewind-tier", tier), ("x-rewind-step", step.id))
+    return Forward(None, step, "model", record=False, headers=headers)
+
+
 def unrecorded(forward: Forward) -> Forward:
     """The same call, whose answer is not kept after all."""
     others = (each for each in forward.headers if each[0] not in ("x-rewind", "x-rewind-tier"))

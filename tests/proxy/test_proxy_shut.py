@@ -18,12 +18,13 @@ from mitmproxy.io import FlowReader
 
 from proxy.calls import CHAT, CHAT_SSE, OPENAI, fake_credential, new_prompt
 from proxy.conftest import CONTROL, Stage, Start, streaming, tell
+from proxy.looking import record
 from rewind_proxy.cli.provider import Exchange, FakeProvider
 from rewind_proxy.mitm.traffic import MASK
 from support.behaviours import late, paced
 from support.children import PYTHON_PATH, Child, environment
 from support.client import Client
-from support.proxies import LISTENING, Proxy
+from support.proxies import LISTENING, SCRIPT, Proxy
 
 
 def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -190,6 +191,26 @@ def test_a_flow_over_a_change_of_settings_is_masked(start: Start, stage: Stage, 
     called = [each for each in flows if each.request.pretty_host == OPENAI]
     assert [each.comment for each in called] == ["rewind: passed"] * 2
     assert {each.request.headers["authorization"] for each in called} == {MASK}
+
+
+def test_a_change_that_cannot_be_carried_out_changes_nothing(
+    start: Start, stage: Stage, tmp_path: Path
+) -> None:
+    """A store that does not open is named, and the proxy goes on with the one that it has."""
+    (tmp_path / "file").touch()
+    with start(provider=stage.provider, options=CONTROL) as running:
+        prompt = new_prompt()
+        record(running, CHAT, prompt)
+        for setting in (
+            {"rewind_store": str(tmp_path / "file" / "store")},
+            {"rewind_cassettes": str(SCRIPT)},
+        ):
+            [(name, value)] = setting.items()
+            refused = tell(running, "set", name, value)
+            assert (refused.status, value in refused.body.decode()) == (409, True)
+            assert CHAT.once(running, prompt).headers["x-rewind-tier"] == "exact"
+        assert tell(running, "set", "rewind_mode", "replay").status == 200
+        assert CHAT.once(running, prompt).headers["x-rewind-tier"] == "exact"
 
 
 def test_a_proxy_ends_with_the_verb_that_started_it(tmp_path: Path, stage: Stage) -> None:

@@ -16,7 +16,8 @@ from mitmproxy import connection, ctx, exceptions, hooks, http
 from mitmproxy.addonmanager import Loader
 from mitmproxy.log import ALERT
 
-from rewind_proxy.canonical.model import JsonObject, Mode, Tier
+from rewind_proxy.canonical.model import JsonObject, Mode
+from rewind_proxy.decisions import unread
 from rewind_proxy.engine import Fail, Forward, Refuse, Replay, Serve, Step, refuse_failed, refuse_mode
 from rewind_proxy.errors import RewindError, traceback_of
 from rewind_proxy.journal import Journal
@@ -31,11 +32,7 @@ from rewind_proxy.mitm.runtime import RequestLine, Runtime
 from rewind_proxy.mitm.sockets import Sockets
 from rewind_proxy.mitm.upstreams import Upstreams
 from rewind_proxy.mitm.views import Seen, Views
-from rewind_proxy.recording import (
-    faulted_step,
-    refused_step,
-    replayed_step,
-)
+from rewind_proxy.recording import faulted_step, refused_step, replayed_step
 from rewind_proxy.report import Report
 from rewind_proxy.settings import Settings
 from rewind_proxy.store.records import StepRecord
@@ -103,12 +100,16 @@ class Rewind:
         if in_the_way and (changed or not all(name.startswith(options.PREFIX) for name in updated)):
             for each in in_the_way:
                 logger.warning("rewind: calls may go unrecorded: %s", each)
-        self.hosts = hosts
-        self.upstreams = upstreams
+        before = self.settings, self.hosts, self.upstreams
+        self.hosts, self.upstreams = hosts, upstreams
         if changed and self.runtime is not None:
             self._close("the settings were changed meanwhile")
-            self.settings = settings
-            self._open()
+            try:
+                self.runtime = self._opened(settings)
+            except RewindError as error:
+                self.settings, self.hosts, self.upstreams = before
+                self._open()
+                raise exceptions.OptionsError(f"rewind: {error}") from error
         self.settings = settings
 
     def running(self) -> None:
@@ -121,10 +122,13 @@ class Rewind:
         gc.freeze()
         gc.set_threshold(*_GARBAGE)
 
+    def _opened(self, settings: Settings) -> Runtime:
+        return Runtime(settings, self.hosts, _log_progress, self._report, self._journal)
+
     def _open(self) -> None:
         assert self.settings is not None
         try:
-            self.runtime = Runtime(self.settings, self.hosts, _log_progress, self._report, self._journal)
+            self.runtime = self._opened(self.settings)
         except RewindError as error:
             logger.error("rewind: %s", error)  # an error while starting makes mitmdump exit with 1
             ctx.master.shutdown()
@@ -270,7 +274,7 @@ class Rewind:
     def _forward_unread(self, flow: http.HTTPFlow, step: Step) -> None:
         """mitmproxy has sent the body already, by `stream_large_bodies`, and kept nothing of it."""
         reason = "stream_large_bodies sent the body on before it was read"
-        self.forwarding.send(flow, _unread(step, "passed"), None, line=self._line(flow), reason=reason)
+        self.forwarding.send(flow, unread(step, "passed"), None, line=self._line(flow), reason=reason)
 
     def _failed(
         self, flow: http.HTTPFlow, mode: Mode, step: Step | None, host: Host | None, error: Exception
@@ -290,7 +294,7 @@ class Rewind:
             self.forwarding.direct(flow, host)
         else:
             reason = f"Rewind failed ({type(error).__name__})"
-            self.forwarding.send(flow, _unread(step, "failed"), host, line=line, reason=reason, failed=True)
+            self.forwarding.send(flow, unread(step, "failed"), host, line=line, reason=reason, failed=True)
 
     def finish(self, flow: http.HTTPFlow, step: StepRecord | None) -> None:
         """Label a flow that is over, and mask its credentials.
@@ -336,12 +340,6 @@ class Rewind:
         if self.runtime is not None:
             self.runtime.report.refused_hosts[name] = None
         return True
-
-
-def _unread(step: Step, tier: Tier) -> Forward:
-    """To forward a request of which nothing is known."""
-    headers = (("x-rewind", "passed"), ("x-rewind-tier", tier), ("x-rewind-step", step.id))
-    return Forward(None, step, "model", record=False, headers=headers)
 
 
 def _log_progress(done: int, total: int) -> None:
