@@ -6,6 +6,7 @@ from mitmproxy import http
 
 from rewind_proxy.canonical.model import Tier
 from rewind_proxy.explain.step import OUTCOMES, outcome
+from rewind_proxy.faults import FAULT
 from rewind_proxy.store.records import StepRecord
 
 STEP = "rewind_step"
@@ -21,7 +22,6 @@ _MARKERS: dict[Tier, str] = {
 }
 _OURS = "rewind: "
 _FAULT_MARKER = ":zap:"
-_FAULT = "fault "
 _ID = 8
 
 
@@ -31,7 +31,7 @@ def label(flow: http.HTTPFlow, step: StepRecord) -> None:
     A call that is no model call has its class in place of the tier; what was done to it on purpose is named.
     """
     note = step.note.partition(";")[0]
-    fault = note if note.startswith(_FAULT) else ""
+    fault = note if note.startswith(FAULT) else ""
     said = [outcome(step), step.tier if step.cls == "model" else step.cls]
     if step.cassette:
         said.append(f"{step.cassette[:_ID]}…")

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from rewind_proxy.decisions import Forward, Session, Step
+from rewind_proxy.decisions import Forward, Session, Step, is_ours
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.opening import Opened
 from rewind_proxy.matching.reading import Reading
@@ -30,6 +30,7 @@ _TICK = 1e-6
 """Between two recordings of one time, so that their order shows in their times."""
 _DIGITS = 12
 _SUPERSEDED = "the store has a newer answer to this side request"
+_OURS = "Rewind gave this answer itself, not a provider"
 _LONGEST_REASON = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -121,7 +122,7 @@ class Keeper:
             outcome.unknown_hosts[self._shown(request.host)] += 1
             return
         reading = self._reader.read(request, host)
-        if reason := NEVER.get(reading.endpoint.cls):
+        if reason := NEVER.get(reading.endpoint.cls) or (_OURS if is_ours(heard.headers) else ""):
             outcome.leave(heard.place, reason)
             return
         started = heard.started(self._now)
