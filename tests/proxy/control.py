@@ -9,6 +9,7 @@ import asyncio
 import gc
 import resource
 import socket
+import time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -71,6 +72,20 @@ class Control:
             raise fault(given)
 
         setattr(target, name, broken)
+
+    def delays(self, path: str, value: str) -> None:
+        """Let a method take so many seconds longer, on whatever thread it runs."""
+        *owners, name = path.split(".")
+        target: Any = _addon().runtime
+        for owner in owners:
+            target = getattr(target, owner)
+        before = getattr(target, name)
+
+        def delayed(*given: object, **named: object) -> object:
+            time.sleep(float(value))
+            return before(*given, **named)
+
+        setattr(target, name, delayed)
 
     def command(self, name: str, value: str) -> None:
         """Call a command as a script does, natively."""

@@ -16,7 +16,7 @@ import pytest
 from mitmproxy import http
 from mitmproxy.io import FlowReader
 
-from proxy.calls import CHAT, CHAT_SSE, OPENAI, fake_credential, new_prompt
+from proxy.calls import CHAT, CHAT_PATH, CHAT_SSE, OPENAI, fake_credential, new_prompt
 from proxy.conftest import CONTROL, Stage, Start, streaming, tell
 from proxy.looking import record
 from rewind_proxy.cli.provider import Exchange, FakeProvider
@@ -191,6 +191,22 @@ def test_a_flow_over_a_change_of_settings_is_masked(start: Start, stage: Stage, 
     called = [each for each in flows if each.request.pretty_host == OPENAI]
     assert [each.comment for each in called] == ["rewind: passed"] * 2
     assert {each.request.headers["authorization"] for each in called} == {MASK}
+
+
+def test_a_request_that_is_read_while_replay_is_set_does_not_go_live(start: Start, stage: Stage) -> None:
+    """A large one is read beside the loop; the provider's connection that is open already is not used."""
+    first, large = new_prompt(), new_prompt() + " word" * 300_000
+    with start(provider=stage.provider, options=CONTROL) as running, Client(running, OPENAI) as client:
+        CHAT.send(client, first)
+        tell(running, "delays", "_large_reader.read", "2")
+        client.begin(CHAT_PATH, CHAT.body(large, "m1", 100))
+        time.sleep(1)
+        assert tell(running, "set", "rewind_mode", "replay").status == 200
+        refused = client.answer()
+        ended = running.stop()
+    assert (refused.status, refused.headers["x-rewind"]) == (400, "refused")
+    assert stage.heard(large) == []
+    assert ended.status == 4
 
 
 def test_a_change_that_cannot_be_carried_out_changes_nothing(

@@ -261,7 +261,8 @@ class Rewind:
         return request.method, request.host, path
 
     def _forward(self, flow: http.HTTPFlow, forward: Forward, host: Host) -> None:
-        assert self.runtime is not None
+        if self.mode == "replay":
+            raise RewindError("replay mode was set while the request was read")
         if forward.after_replay:
             logger.warning(
                 "rewind: %s goes live after replayed steps: it carries ids that the provider has never seen.",
@@ -284,7 +285,7 @@ class Rewind:
         logger.error("rewind: failed on %s %s%s\n%s", *line, traceback_of(error))
         if flow.response is not None or self._pacing.answers(flow):
             return  # decided and answered; only the bookkeeping failed
-        if mode == "replay":
+        if "replay" in (mode, self.mode):  # it may have been set meanwhile
             if self.runtime is None or step is None:
                 flow.kill()
             else:
