@@ -10,6 +10,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable
+from http.client import RemoteDisconnected
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,35 @@ def test_a_request_that_is_read_while_replay_is_set_does_not_go_live(start: Star
     assert (refused.status, refused.headers["x-rewind"]) == (400, "refused")
     assert stage.heard(large) == []
     assert ended.status == 4
+
+
+MOVES = """
+def request(flow):
+    if flow.request.pretty_host == "{host}":
+        flow.request.scheme, flow.request.host, flow.request.port = "http", "127.0.0.1", {port}
+"""
+"""A script of the user's that moves a host."""
+
+
+@pytest.mark.parametrize("paced", [False, True])
+def test_a_script_that_moves_a_host_leads_no_replay_astray(
+    start: Start, stage: Stage, live: Proxy, tmp_path: Path, *, paced: bool
+) -> None:
+    """What is answered at once comes; a call whose answer takes its time is closed, and nobody is dialled."""
+    prompt, script = new_prompt(), tmp_path / "moves.py"
+    record(live, CHAT, prompt)
+    script.write_text(MOVES.format(host=OPENAI, port=stage.port))
+    asked = len(stage.heard(prompt))
+    settings = {"mode": "replay", "pace": "1000" if paced else "instant"}
+    with start(store=live.store, settings=settings, options=("-s", str(script))) as running:
+        if paced:
+            with pytest.raises((ConnectionError, ssl.SSLError, RemoteDisconnected)):
+                CHAT.once(running, prompt)
+            assert "another add-on has moved a call" in running.child.output
+        else:
+            assert CHAT.once(running, prompt).headers["x-rewind"] == "replayed"
+        assert running.stop().status == (4 if paced else 0)
+    assert len(stage.heard(prompt)) == asked
 
 
 def test_a_change_that_cannot_be_carried_out_changes_nothing(

@@ -114,7 +114,8 @@ class Rewind:
 
     def running(self) -> None:
         """Open the store. Synchronous, as live reload needs (MITMPROXY.md)."""
-        self._guard = Guard.attached()
+        pacing, sockets = self._pacing, self._sockets
+        self._guard = Guard.attached(lambda flow: pacing.strayed(flow) or sockets.strayed(flow))
         self._open()
         # What is loaded by now stays, and histories are many objects without cycles: looking through them all
         # for garbage took a quarter of a first request's time (scripts/bench).

@@ -116,6 +116,11 @@ class Sockets:
         request, address = flow.request.data, led.address
         request.scheme, request.host, request.port = address.scheme.encode(), address.host, address.port
 
+    def strayed(self, flow: http.HTTPFlow) -> bool:
+        """Whether a flow that is to be served here no longer leads here."""
+        request = flow.request
+        return flow.id in self._led and (request.host, request.port) != (_LOOPBACK, self._port)
+
     def owns(self, server: connection.Server) -> bool:
         """Whether a connection leads to our origin, and by no other way."""
         return self._port != 0 and server.via is None and server.address == (_LOOPBACK, self._port)
