@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rewind_proxy.canonical.model import EndpointClass, Tier
-from rewind_proxy.faults import Fault
+from rewind_proxy.faults import FAULT, Fault
 from rewind_proxy.matching.choice import Memory
 from rewind_proxy.matching.miss import Miss
 from rewind_proxy.matching.reading import Reading
@@ -14,6 +15,9 @@ from rewind_proxy.store import Answer
 from rewind_proxy.store.records import CassetteRecord, RunRecord
 
 NOTE = "x-rewind-note"
+ANSWERED = "x-rewind"
+"""The header that says who gave an answer: `recording` and `passed` are the provider's."""
+REPLAYED, REFUSED = "replayed", "refused"
 
 Header: TypeAlias = tuple[str, str]
 
@@ -118,9 +122,31 @@ class Fail:
 Decision: TypeAlias = Replay | Forward | Refuse | Serve | Fail
 
 
+PASSED: tuple[Header, ...] = ((ANSWERED, "passed"), ("x-rewind-tier", "passed"))
+"""Of an answer that is not kept."""
+
+
+def unread(step: Step, tier: Tier) -> Forward:
+    """To forward a request of which nothing is known."""
+    headers = ((ANSWERED, "passed"), ("x-rewind-tier", tier), ("x-rewind-step", step.id))
+    return Forward(None, step, "model", record=False, headers=headers)
+
+
+def unrecorded(forward: Forward) -> Forward:
+    """The same call, whose answer is not kept after all."""
+    others = (each for each in forward.headers if each[0] not in (ANSWERED, "x-rewind-tier"))
+    return replace(forward, record=False, headers=(*PASSED, *others))
+
+
 def step_headers(step: Step, reading: Reading) -> tuple[Header, ...]:
     """What tells a client which step its call was, and by which fingerprint it is found."""
     return ("x-rewind-step", step.id), ("x-rewind-fingerprint", reading.fingerprint[:12])
+
+
+def is_ours(headers: Iterable[Header]) -> bool:
+    """Whether an answer with these headers was given by Rewind, and not by a provider."""
+    told = {name.lower(): value for name, value in headers}
+    return told.get(ANSWERED) in (REPLAYED, REFUSED) or told.get(NOTE, "").startswith(FAULT)
 
 
 def header_safe(text: str, limit: int = 900) -> str:

@@ -15,7 +15,10 @@ from dataclasses import replace
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import EndpointClass, Mode, Tier
 from rewind_proxy.decisions import (
+    ANSWERED,
     NOTE,
+    REFUSED,
+    REPLAYED,
     Decision,
     Fail,
     Forward,
@@ -159,7 +162,7 @@ class Engine:
             note = header_safe("; ".join((*alias, *served.notes)))
             headers = (
                 *served.headers,
-                ("x-rewind", "replayed"),
+                (ANSWERED, REPLAYED),
                 ("x-rewind-tier", tier),
                 ("x-rewind-cassette", chosen.id),
                 *step_headers(step, reading),
@@ -201,7 +204,7 @@ class Engine:
         memory.used.add(chosen.seq)
         headers = (
             *chosen.answer.headers,
-            ("x-rewind", "replayed"),
+            (ANSWERED, REPLAYED),
             ("x-rewind-tier", "exact"),
             ("x-rewind-cassette", chosen.id),
             *step_headers(step, reading),
@@ -233,7 +236,7 @@ class Engine:
 
     def _forward(self, reading: Reading, step: Step, *, record: bool) -> Forward:
         headers: tuple[Header, ...] = (
-            ("x-rewind", "recording" if record else "passed"),
+            (ANSWERED, "recording" if record else "passed"),
             ("x-rewind-tier", "recorded" if record else "passed"),
             *step_headers(step, reading),
         )
@@ -283,6 +286,6 @@ def _refusal_headers(tier: Tier) -> tuple[Header, ...]:
     return (
         ("content-type", "application/json"),
         ("x-should-retry", "false"),
-        ("x-rewind", "refused"),
+        (ANSWERED, REFUSED),
         ("x-rewind-tier", tier),
     )

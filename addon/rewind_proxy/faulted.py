@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rewind_proxy.decisions import (
     NOTE,
+    PASSED,
     Decision,
     Fail,
     Forward,
@@ -14,18 +15,17 @@ from rewind_proxy.decisions import (
     Step,
     header_safe,
     step_headers,
+    unrecorded,
 )
 from rewind_proxy.faults import Fault
 from rewind_proxy.matching.reading import Reading
 from rewind_proxy.wire.failures import failure
 
-_PASSED: tuple[Header, ...] = (("x-rewind", "passed"), ("x-rewind-tier", "passed"))
-
 
 def fail(reading: Reading, step: Step, fault: Fault, status: int) -> Fail:
     """The provider's own error in place of an answer: no recording is used up and nothing is forwarded."""
     made = failure(reading.error_wire, reading.record.form, status, fault.retry_after)
-    headers = (*made.headers, *_PASSED, *step_headers(step, reading), (NOTE, fault.note))
+    headers = (*made.headers, *PASSED, *step_headers(step, reading), (NOTE, fault.note))
     return Fail(reading, step, fault, status, made.body, headers)
 
 
@@ -36,9 +36,8 @@ def faulted(decision: Decision, fault: Fault) -> Decision:
             note = header_safe("; ".join(filter(None, (fault.note, decision.note))))
             return replace(decision, note=note, headers=_noted(decision.headers, note), fault=fault)
         case Forward():
-            others = tuple(each for each in decision.headers if each[0] not in ("x-rewind", "x-rewind-tier"))
-            headers = _noted((*_PASSED, *others), fault.note)
-            return replace(decision, record=False, headers=headers, fault=fault)
+            kept = unrecorded(decision)
+            return replace(kept, headers=_noted(kept.headers, fault.note), fault=fault)
     return decision
 
 

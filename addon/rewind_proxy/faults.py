@@ -25,6 +25,8 @@ _FAULT = re.compile(
     re.ASCII,
 )
 _FORMS = "turn=3:429, turn=3:429=20, turn=2:cut-after=5 and turn=1:stall=10"
+FAULT = "fault "
+"""How the note of a call with a fault begins."""
 _RETRY_AFTER = MappingProxyType({429: 1})
 """Seconds that an error tells the client to wait, where the fault does not say."""
 
@@ -51,7 +53,7 @@ class Fault:
     @property
     def note(self) -> str:
         """As `x-rewind-note` and the step name it."""
-        return f"fault {self.text}"
+        return f"{FAULT}{self.text}"
 
 
 NO_FAULTS: Mapping[int, Fault] = MappingProxyType({})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from matching.recorded_projects import START, Project, request, settings_at
+from porting.stores import CHAT
 from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.cli.app import main
 from rewind_proxy.store import Store
@@ -136,6 +138,23 @@ def test_a_credential_by_the_rules_of_today_is_found(rewind: Call, project: Proj
     assert ("secret", record.id, "rewind maintain") in found
     assert ("stale", None, "rewind maintain") in found
     assert "zebra" not in rewind("check")[1]
+
+
+def test_a_credential_in_the_folder_of_cassettes_is_found(
+    rewind: Call, project: Project, tmp_path: Path
+) -> None:
+    """By the rules of today, whatever the store knows of the file; the command that is named mends it."""
+    project.record(request(ask("it is zebra-17")), json.dumps(CHAT).encode())
+    assert rewind("export", "-o", "cassettes")[0] == 0
+    shutil.rmtree(project.settings.store.parent)
+    [file] = (tmp_path / "cassettes").rglob("*.json")
+    (tmp_path / "rewind.toml").write_text('redact_patterns = ["zebra-[0-9]+"]\ncassettes = "cassettes"\n')
+    assert findings(rewind) == [("secret", None, "rewind maintain")]
+    assert f"{file}" in rewind("check")[1].replace("\n", "")
+    assert rewind("maintain")[0] == 0
+    assert findings(rewind) == []
+    assert not file.exists()
+    assert [*(tmp_path / "cassettes").rglob("*.json")]
 
 
 def test_what_is_not_indexed_for_these_settings_is_stale(

@@ -179,13 +179,23 @@ def test_what_is_left_out_is_named_without_credentials(rewind: Call, tmp_path: P
             assert len(said) < 2000
 
 
-def test_a_bad_file_stops_before_anything_is_stored(rewind: Call, store: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("hello", " is none of what Rewind reads"),
+        ('{"log": {"entries": 1}}', ": no HAR file"),
+        ("interactions: []\nversion: 9", ": a cassette of vcrpy's format 9"),
+    ],
+)
+def test_a_bad_file_stops_before_anything_is_stored(
+    rewind: Call, store: Path, tmp_path: Path, content: str, said: str
+) -> None:
     """What is given together goes in together, as far as that can be told at once."""
     lines, bad, other = tmp_path / "all.jsonl", tmp_path / "bad", tmp_path / "b"
     rewind("export", "--store", store, "-o", lines)
-    bad.write_text("hello", encoding="utf-8")
+    bad.write_text(content, encoding="utf-8")
     status, _, err = rewind("import", lines, bad, "--store", other)
-    assert (status, f"{bad} is none of what Rewind reads" in err.replace("\n", "")) == (1, True)
+    assert (status, f"{bad}{said}" in err.replace("\n", "")) == (1, True)
     assert not other.exists()
 
 

@@ -131,6 +131,7 @@ def test_a_wrong_call_is_status_2(rewind: Call, arguments: list[str], said: str)
         ({"model": "m"}, 'not a request file: "url" is missing or has no host: write {"url": '),
         ({"url": "https://unknown.test/x", "body": {}}, "no known host"),
         ({"url": "https://api.openai.com/v1/responses", "body_base64": "%"}, "not base64"),
+        ({"url": "https://api.openai.com/v1/responses", "body_base64": "é"}, "not base64"),
     ],
 )
 def test_a_bad_file_is_one_sentence_that_names_it(rewind: Call, document: JsonValue, said: str) -> None:

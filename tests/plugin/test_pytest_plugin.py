@@ -43,6 +43,39 @@ def test_one(rewind, leaving, number):
     asking.ask("marked")
 """
 """Calls that are made after the tests have ended."""
+KILLING = """
+import os, signal
+import pytest
+
+@pytest.fixture(scope="session", autouse=True)
+def killing():
+    processes = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+@pytest.mark.rewind(allow_empty=True)
+def test_one(rewind, killing):
+    killing.append(rewind._proxy._process)
+"""
+"""A proxy that dies after the last test."""
+LOSING = """
+import os
+import asking, pytest
+
+@pytest.fixture(scope="session", autouse=True)
+def losing():
+    environments = []
+    yield environments
+    os.environ.update(environments[-1])
+    asking.ask(__import__("secrets").token_hex(3_000_000))
+
+@pytest.mark.rewind(allow_empty=True)
+def test_one(rewind, losing):
+    losing.append(rewind.env)
+"""
+"""A call after the last test, whose recording is lost."""
 MARKED = "import asking, pytest\n\n@pytest.mark.rewind\ndef test_one():\n    asking.ask({prompt})\n"
 
 
@@ -202,7 +235,7 @@ def test_workers_of_xdist_share_a_store(project: Project, home: Path, tmp_path: 
     tested = pytest_run(tmp_path, home, "-n", "2", "--rewind-mode", "replay", "--rewind-store", store)
     assert [each.kind for each in tested.outcomes.values()] == ["passed"] * 4, tested.finished.output
     assert tested.finished.status == 1
-    _, _, shown = tested.finished.stdout.partition("refused after the test had ended")
+    _, _, shown = tested.finished.stdout.partition("refused or lost after the test had ended")
     assert "rewind: no recording for POST https://api.openai.com/v1/chat/completions" in shown
 
 
@@ -219,6 +252,22 @@ def test_a_lost_recording_is_an_error(home: Path, tmp_path: Path) -> None:
     assert outcome.kind == "error", tested.finished.output
     assert "rewind: a call could not be recorded" in outcome.text
     assert "1 passed, 1 error" in tested.finished.stdout
+
+
+@pytest.mark.parametrize(
+    ("suite", "said"), [(KILLING, "the proxy ended without a report"), (LOSING, "could not be recorded")]
+)
+def test_what_is_lost_after_the_tests_fails_it(home: Path, tmp_path: Path, suite: str, said: str) -> None:
+    """A proxy that dies before it has said all, and a recording that nobody waited for."""
+    shutil.copy(SUITE, tmp_path / "asking.py")
+    (tmp_path / "test_late.py").write_text(suite)
+    limited = ("sh", "-c", 'ulimit -f 4096; exec "$@"', "sh")
+    with FakeProvider() as provider:
+        tested = pytest_run(tmp_path, home, words=limited, variables={"REWIND_UPSTREAM": provider.upstream})
+    assert tested.outcomes["test_one"].kind == "passed", tested.finished.output
+    assert tested.finished.status == 1
+    _, _, shown = tested.finished.stdout.partition("refused or lost after the test had ended")
+    assert said in shown
 
 
 def test_a_proxy_that_does_not_start_says_why(home: Path, tmp_path: Path) -> None:

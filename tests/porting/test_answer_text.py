@@ -92,6 +92,7 @@ def test_other_text_stands_line_by_line(body: bytes) -> None:
         {"events": [[1, "data: 1\n\n", [99, 2]]]},
         {"events": [[1, "data: 1\n\n", [4, 2], [2, 3]]]},
         {"base64": ["?"]},
+        {"base64": ["é"]},
         {"lines": [1]},
         {"json": {}, "style": "upside down"},
         {"lines": ["a"], "chunks": [["a", 1]]},

@@ -25,6 +25,7 @@ from rewind_proxy.porting.sources import Source, source, sources
 URL = "https://api.openai.com/v1/chat/completions?x=1"
 ASKED, ANSWERED = json.dumps(chat("hello")).encode(), json.dumps(CHAT).encode()
 DATE = "Mon, 30 Nov 2026 11:45:03 GMT"
+LENGTH: JsonObject = {"name": "Content-Length", "value": "9"}
 MISSING = "the body of its {} is not in the file"
 
 
@@ -122,6 +123,26 @@ class TestHar:
                 MISSING.format("request"),
             ),
             (
+                {"request": {"method": "POST", "url": URL, "postData": {"params": [{"name": "a"}]}}},
+                MISSING.format("request"),
+            ),
+            (
+                {"request": {"method": "POST", "url": URL, "postData": {"text": ""}, "bodySize": 9}},
+                MISSING.format("request"),
+            ),
+            (
+                {"request": {"method": "POST", "url": URL, "headers": [LENGTH]}},
+                MISSING.format("request"),
+            ),
+            (
+                {"response": {"status": 200, "content": {"size": 0}, "bodySize": 9}},
+                MISSING.format("answer"),
+            ),
+            (
+                {"response": {"status": 200, "headers": [LENGTH], "content": {"size": 0, "text": ""}}},
+                MISSING.format("answer"),
+            ),
+            (
                 {"request": {"method": "POST", "url": "https://[x"}},
                 "its request names no host",
             ),
@@ -131,11 +152,21 @@ class TestHar:
                 {"response": {"status": 200, "content": {"text": "?", "encoding": "base64"}}},
                 "a body in it is no base64",
             ),
+            (
+                {"response": {"status": 200, "content": {"text": "é", "encoding": "base64"}}},
+                "a body in it is no base64",
+            ),
         ],
     )
     def test_what_is_no_whole_exchange_says_why(self, more: JsonObject, reason: str) -> None:
         """It is counted by its reason and named by its place."""
         assert one(entry(**more)) == Left("a.har, entry 1", reason)
+
+    def test_an_answer_to_head_has_no_body(self) -> None:
+        """Its headers tell the length of what GET would bring."""
+        request: JsonObject = {"method": "HEAD", "url": "https://api.openai.com/v1/models"}
+        answered: JsonObject = {"status": 200, "headers": [LENGTH], "content": {"size": 9}}
+        assert isinstance(one(entry(request=request, response=answered)), Heard)
 
     def test_an_upgrade_is_left_out(self, tmp_path: Path) -> None:
         """The messages of a WebSocket are no model call that can be answered."""
@@ -209,6 +240,9 @@ class TestVcrpy:
             ({"request": {}}, "it has no request and response"),
             (interaction(ASKED, 5), "a body in it is neither text nor bytes"),
             (interaction(ASKED, {"base64_string": "x"}), "a body in it is no base64"),
+            (interaction(ASKED, {"base64_string": "é"}), "a body in it is no base64"),
+            (interaction(ASKED, {"base64_string": "a?Gk="}), "a body in it is no base64"),
+            (interaction(ASKED, "", **{"Content-Length": ["9"]}), MISSING.format("answer")),
             ({"request": {"uri": "x", "method": "GET"}, "response": {}}, "its request names no host"),
         ],
     )
@@ -220,7 +254,7 @@ class TestVcrpy:
     def test_another_format_version_is_refused(self) -> None:
         """The error names the file and both versions."""
         with pytest.raises(PortingError, match=r"^a\.yaml: .* format 2; format 1 is read$"):
-            list(vcr.entries({"version": 2, "interactions": []}, "a.yaml"))
+            vcr.entries({"version": 2, "interactions": []}, "a.yaml")
 
 
 LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
@@ -260,6 +294,7 @@ class TestSafeYaml:
             ("a: 1\na: 2", r"line 2: a key that is no text, or stands there twice"),
             ("? [x]\n: 1", r"line 1: a key that is no text"),
             ("a: \x01", r"not YAML"),
+            ("a: 1\nb: !!binary 'a?Gk='", r"line 2: it is no base64"),
         ],
     )
     def test_a_hostile_file_is_refused_with_its_place(self, text: str, message: str) -> None:

@@ -376,6 +376,25 @@ def test_a_part_of_an_answer_is_none(tmp_path: Path, *, errors: bool) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("header", "kept"),
+    [
+        (("x-rewind", "recording"), 1),
+        (("X-Rewind", "passed"), 1),
+        (("X-Rewind", "replayed"), 0),
+        (("x-rewind", "refused"), 0),
+        (("x-rewind-note", "fault turn=1:429"), 0),
+    ],
+)
+def test_an_answer_of_our_own_is_no_recording(tmp_path: Path, header: tuple[str, str], kept: int) -> None:
+    """What a rule made a hit, or a refusal, would come back as what a provider said to just this request."""
+    told = heard(status=200 if kept else 400)
+    with opened(tmp_path, record_errors=True) as (into, chosen):
+        done = put(into, chosen, [replace(told, headers=(*told.headers, header))])
+    assert done.recordings == kept
+    assert done.left == ({} if kept else {"Rewind gave this answer itself, not a provider": 1})
+
+
 @pytest.mark.parametrize("side", [False, True])
 def test_a_forged_fingerprint_answers_nothing_else(tmp_path: Path, elsewhere: Path, *, side: bool) -> None:
     """A text that hides a credential tells its exact fingerprint: what it says besides must agree."""

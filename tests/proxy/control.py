@@ -9,6 +9,7 @@ import asyncio
 import gc
 import resource
 import socket
+import time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,7 +22,7 @@ HOST = "control.invalid"
 
 
 class FaultError(Exception):
-    """What a broken method raises."""
+    """What a broken method raises, as a subclass that names it."""
 
 
 class Control:
@@ -64,10 +65,27 @@ class Control:
             target = getattr(target, owner)
         self._mended.append((target, name, getattr(target, name)))
 
-        def broken(*_: object, **__: object) -> None:
-            raise FaultError(path)
+        # A type of its own, since that is all a log tells of it: its words quote what it choked on.
+        fault = type(f"FaultError in {path}", (FaultError,), {})
+
+        def broken(*given: object, **__: object) -> None:
+            raise fault(given)
 
         setattr(target, name, broken)
+
+    def delays(self, path: str, value: str) -> None:
+        """Let a method take so many seconds longer, on whatever thread it runs."""
+        *owners, name = path.split(".")
+        target: Any = _addon().runtime
+        for owner in owners:
+            target = getattr(target, owner)
+        before = getattr(target, name)
+
+        def delayed(*given: object, **named: object) -> object:
+            time.sleep(float(value))
+            return before(*given, **named)
+
+        setattr(target, name, delayed)
 
     def command(self, name: str, value: str) -> None:
         """Call a command as a script does, natively."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,6 +80,27 @@ def test_a_proxy_with_a_longer_list_redacts_the_folder(project: Path) -> None:
     with running(project, "corp-[0-9a-f]{32}"):
         assert len(texts(project)) == 2
         assert not any(SECRET in text for text in texts(project))
+
+
+def test_a_fresh_store_with_a_longer_list_redacts_the_folder(project: Path) -> None:
+    """It never was without the rule; the files that came with the project were."""
+    shutil.rmtree(project / "store")
+    shutil.rmtree(project / "store.log")
+    with running(project, "corp-[0-9a-f]{32}") as runtime:
+        assert runtime.store.count() == 2
+        assert len(texts(project)) == 2
+        assert not any(SECRET in text for text in texts(project))
+
+
+def test_a_folder_without_a_credential_stays_as_it_is(project: Path) -> None:
+    """Reading it in writes nothing, whatever another version would write."""
+    [*files] = (project / "cassettes").rglob("*.json")
+    for file in files:
+        file.rename(file.with_name(f"named-by-hand-{file.name}"))
+    shutil.rmtree(project / "store")
+    with running(project) as runtime:
+        assert runtime.store.count() == 2
+    assert all(file.name.startswith("named-by-hand") for file in (project / "cassettes").rglob("*.json"))
 
 
 def test_a_folder_that_cannot_be_written_costs_no_replay(

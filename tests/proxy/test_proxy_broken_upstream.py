@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
+from typing import Literal
 
 import pytest
 
@@ -93,6 +94,21 @@ def test_a_stream_is_whole_once_its_terminal_event_came(
     assert step.tier == "recorded"
     replayed = ask.once(offline, prompt)
     assert (replayed.status, replayed.cut, replayed.body) == (200, False, got.body)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+def test_a_compressed_stream_is_whole_once_its_terminal_event_came(
+    live: Proxy, offline: Proxy, stage: Stage, coding: Literal["gzip", "zstd"]
+) -> None:
+    """Its coding need not have ended, either; but for that event it is as cut as any other."""
+    stage.behaviour = behaviours.encoded(coding, whole=False)
+    streamed, unstreamed = (new_prompt(), new_prompt()), (new_prompt(), new_prompt())
+    for ask, (prompt, session) in ((CHAT_SSE, streamed), (CHAT, unstreamed)):
+        assert ask.once(live, prompt, headers={"x-rewind-session": session}).cut
+    [step] = steps_of(live.store, streamed[1])
+    assert step.tier == "recorded"
+    assert CHAT_SSE.once(offline, streamed[0]).body == stage.said(streamed[0])
+    not_stored(live, *unstreamed, "broke off")
 
 
 @pytest.mark.parametrize("ask", WHOLE, ids=lambda ask: ask.name)

@@ -283,3 +283,23 @@ def test_the_flow_is_the_clients(recordings: Recordings, start: Start, tmp_path:
     assert flow.request.headers["authorization"] == "[REDACTED]"
     assert (flow.response.content, flow.comment.partition(" · ")[0]) == (got.body, "rewind: replayed")
     assert flow.server_conn.peername is None
+
+
+def test_the_flow_of_a_client_that_left_was_replayed(
+    recordings: Recordings, start: Start, tmp_path: Path
+) -> None:
+    """Its label says how it was answered, not that it was sent on."""
+    file = tmp_path / "flows"
+    with start(
+        provider=recordings.provider,
+        store=recordings.store,
+        settings={"mode": "replay", "pace": "200"},
+        options=(*CONTROL, "--save-stream-file", str(file)),
+    ) as running:
+        with streaming(running, CHAT_SSE, recordings.prompts[CHAT_SSE]):
+            until(lambda: tell(running, "idle", "what", "all").status == 409)
+        becomes_idle(running)
+        running.stop()
+    with file.open("rb") as saved:
+        [flow] = [each for each in FlowReader(saved).stream() if is_call(each)]
+    assert flow.comment.startswith("rewind: replayed · exact")

@@ -203,6 +203,31 @@ def test_a_lost_recording_is_5(place: Place, stage: Stage) -> None:
     assert "is the disk full" in Path(log[1]).read_text()
 
 
+KILL_THE_PROXY = """
+import os, signal
+from pathlib import Path
+for folder in Path("/proc").glob("[0-9]*"):
+    words = (folder / "cmdline").read_bytes().split(b"\\0")
+    of_run = int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == os.getppid()
+    if of_run and b"rewind_proxy.mitm" in words:
+        os.kill(int(folder.name), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("mode", ["auto", "replay"])
+def test_a_proxy_that_dies_is_5(place: Place, stopped: FakeProvider, mode: str) -> None:
+    """Whatever the command ends with; and no report of an earlier run stands where this one's would."""
+    files = place.notes / "report.json", place.notes / "junit.xml"
+    for file in files:
+        file.write_text("an earlier run's")
+    env = environment(place.home) | {"REWIND_UPSTREAM": stopped.upstream}
+    flags = ("--mode", mode, "--store", place.notes / "store", "--report", files[0], "--junit", files[1])
+    ended = rewind("run", *flags, "--", *python(KILL_THE_PROXY), env=env, cwd=place.work)
+    assert (ended.status, [file.exists() for file in files]) == (5, [False, False])
+    assert "the proxy ended without a report" in ended.output
+    assert "the command itself ended with 0" in ended.output
+
+
 def test_4_goes_before_5(place: Place, stage: Stage) -> None:
     """A run that was refused a call and lost a recording ends with 4."""
     argv = client(place, too_large(), (new_prompt(), ASKED_TO_REPLAY))

@@ -10,17 +10,22 @@ import ssl
 import sys
 import time
 from collections.abc import Callable
+from http.client import RemoteDisconnected
 from pathlib import Path
 
 import pytest
+from mitmproxy import http
+from mitmproxy.io import FlowReader
 
-from proxy.calls import CHAT, CHAT_SSE, OPENAI, new_prompt
+from proxy.calls import CHAT, CHAT_PATH, CHAT_SSE, OPENAI, fake_credential, new_prompt
 from proxy.conftest import CONTROL, Stage, Start, streaming, tell
+from proxy.looking import record
 from rewind_proxy.cli.provider import Exchange, FakeProvider
-from support.behaviours import paced
+from rewind_proxy.mitm.traffic import MASK
+from support.behaviours import late, paced
 from support.children import PYTHON_PATH, Child, environment
 from support.client import Client
-from support.proxies import LISTENING, Proxy
+from support.proxies import LISTENING, SCRIPT, Proxy
 
 
 def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -166,6 +171,92 @@ def test_a_change_of_settings_leaves_streams_alone(start: Start, stage: Stage) -
         CHAT.once(running, new_prompt())
         ended = running.stop()
     assert "2 calls" in ended.output
+
+
+def test_a_flow_over_a_change_of_settings_is_masked(start: Start, stage: Stage, tmp_path: Path) -> None:
+    """Before its answer begins or after: its flow has its own address, a label, and no credential."""
+    saved, key = tmp_path / "flows", fake_credential()
+    signed = {"authorization": f"Bearer {key}"}
+    with start(provider=stage.provider, options=(*CONTROL, "-w", str(saved))) as running:
+        for behaviour, begins in ((late(1), False), (paced(0.3), True)):
+            prompt, stage.behaviour = new_prompt(), behaviour
+            with streaming(running, CHAT_SSE, prompt, signed) as stream:
+                until(lambda: len(stage.heard(prompt)) == 1)  # noqa: B023  # asked at once
+                assert not begins or stream.headers["x-rewind"] == "recording"
+                assert tell(running, "set", "rewind_repeat", "first" if begins else "last").status == 200
+                assert begins or stream.headers["x-rewind"] == "passed"
+                stream.read_to(b"data: [DONE]\n\n")
+        running.stop()
+    with saved.open("rb") as file:
+        flows = [each for each in FlowReader(file).stream() if isinstance(each, http.HTTPFlow)]
+    called = [each for each in flows if each.request.pretty_host == OPENAI]
+    assert [each.comment for each in called] == ["rewind: passed"] * 2
+    assert {each.request.headers["authorization"] for each in called} == {MASK}
+
+
+def test_a_request_that_is_read_while_replay_is_set_does_not_go_live(start: Start, stage: Stage) -> None:
+    """A large one is read beside the loop; the provider's connection that is open already is not used."""
+    first, large = new_prompt(), new_prompt() + " word" * 300_000
+    with start(provider=stage.provider, options=CONTROL) as running, Client(running, OPENAI) as client:
+        CHAT.send(client, first)
+        tell(running, "delays", "_large_reader.read", "2")
+        client.begin(CHAT_PATH, CHAT.body(large, "m1", 100))
+        time.sleep(1)
+        assert tell(running, "set", "rewind_mode", "replay").status == 200
+        refused = client.answer()
+        ended = running.stop()
+    assert (refused.status, refused.headers["x-rewind"]) == (400, "refused")
+    assert stage.heard(large) == []
+    assert ended.status == 4
+
+
+MOVES = """
+def request(flow):
+    if flow.request.pretty_host == "{host}":
+        flow.request.scheme, flow.request.host, flow.request.port = "http", "127.0.0.1", {port}
+"""
+"""A script of the user's that moves a host."""
+
+
+@pytest.mark.parametrize("paced", [False, True])
+def test_a_script_that_moves_a_host_leads_no_replay_astray(
+    start: Start, stage: Stage, live: Proxy, tmp_path: Path, *, paced: bool
+) -> None:
+    """What is answered at once comes; a call whose answer takes its time is closed, and nobody is dialled."""
+    prompt, script = new_prompt(), tmp_path / "moves.py"
+    record(live, CHAT, prompt)
+    script.write_text(MOVES.format(host=OPENAI, port=stage.port))
+    asked = len(stage.heard(prompt))
+    settings = {"mode": "replay", "pace": "1000" if paced else "instant"}
+    with start(store=live.store, settings=settings, options=("-s", str(script))) as running:
+        if paced:
+            with pytest.raises((ConnectionError, ssl.SSLError, RemoteDisconnected)):
+                CHAT.once(running, prompt)
+            assert "another add-on has moved a call" in running.child.output
+        else:
+            assert CHAT.once(running, prompt).headers["x-rewind"] == "replayed"
+        assert running.stop().status == (4 if paced else 0)
+    assert len(stage.heard(prompt)) == asked
+
+
+def test_a_change_that_cannot_be_carried_out_changes_nothing(
+    start: Start, stage: Stage, tmp_path: Path
+) -> None:
+    """A store that does not open is named, and the proxy goes on with the one that it has."""
+    (tmp_path / "file").touch()
+    with start(provider=stage.provider, options=CONTROL) as running:
+        prompt = new_prompt()
+        record(running, CHAT, prompt)
+        for setting in (
+            {"rewind_store": str(tmp_path / "file" / "store")},
+            {"rewind_cassettes": str(SCRIPT)},
+        ):
+            [(name, value)] = setting.items()
+            refused = tell(running, "set", name, value)
+            assert (refused.status, value in refused.body.decode()) == (409, True)
+            assert CHAT.once(running, prompt).headers["x-rewind-tier"] == "exact"
+        assert tell(running, "set", "rewind_mode", "replay").status == 200
+        assert CHAT.once(running, prompt).headers["x-rewind-tier"] == "exact"
 
 
 def test_a_proxy_ends_with_the_verb_that_started_it(tmp_path: Path, stage: Stage) -> None:

@@ -118,8 +118,8 @@ def error_in_band(after: int) -> Behaviour:
     return behave
 
 
-def encoded(coding: Literal["gzip", "zstd"]) -> Behaviour:
-    """Compress the answer, event by event when it streams."""
+def encoded(coding: Literal["gzip", "zstd"], *, whole: bool = True) -> Behaviour:
+    """Compress the answer, event by event when it streams; or send every event, and close without an end."""
 
     def behave(exchange: Exchange) -> None:
         compress, finish = _compressor(coding)
@@ -128,6 +128,9 @@ def encoded(coding: Literal["gzip", "zstd"]) -> Behaviour:
         )
         for chunk in exchange.answer.chunks:
             exchange.chunk(compress(chunk))
+        if not whole:
+            exchange.close()
+            return
         exchange.chunk(finish())
         exchange.end()
 

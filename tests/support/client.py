@@ -85,6 +85,11 @@ class Client:
         """Send a request, and read what comes until its end or a cut."""
         begun = time.monotonic()
         self._connection.request(method, self._prefix + path, body, dict(headers))
+        return self.answer(begun)
+
+    def answer(self, begun: float | None = None) -> Got:
+        """Read what comes for the request that was sent, at `begun` or just now, until its end or a cut."""
+        begun = time.monotonic() if begun is None else begun
         response = self._connection.getresponse()
         parts: list[bytes] = []
         arrivals: list[tuple[float, int]] = []

@@ -52,6 +52,18 @@ def test_round_trip(coder: str) -> None:
     assert decode(encode(BODY), encoding, LIMIT) == BODY
 
 
+@pytest.mark.parametrize("coder", CODERS)
+def test_what_came_of_a_cut_body(coder: str) -> None:
+    """Where a body is known to be cut, its prefix can be asked for; damage is still damage."""
+    encoding, encode = CODERS[coder]
+    coded = encode(BODY)
+    came = decode(coded[: len(coded) // 2], encoding, LIMIT, cut=True)
+    assert BODY.startswith(came)
+    assert len(came) < len(BODY)
+    with pytest.raises(OpaqueBodyError):
+        decode(b"\x06damaged" + coded, encoding, LIMIT, cut=True)
+
+
 @pytest.mark.parametrize("encoding", ["", "identity", " Identity , "])
 def test_no_coding(encoding: str) -> None:
     """No coding and `identity` leave the body alone."""

@@ -5,8 +5,9 @@ JSON (`--json`):
     {"store", "recordings", "findings": [{"kind", "what", "mend", "cassette"?}, …], "notes": [text, …], "ok"}
 
 `kind` is `unused` (`prune --unused` would delete it: no run in the log replayed it, and the newest run did
-not record it), `secret` or `damaged` (as `verify` finds them) or `stale` (written by other versions, under
-other settings, or under a shorter list of redaction rules). `mend` is the command that mends it.
+not record it), `secret` or `damaged` (as `verify` finds them, or in the folder `cassettes`) or `stale`
+(written by other versions, under other settings, or under a shorter list of redaction rules). `mend` is the
+command that mends it.
 
 Exit status: 1 when anything was found.
 """
@@ -23,7 +24,7 @@ from rich.text import Text
 
 from rewind_proxy.canonical.fingerprint import HASH_VERSION
 from rewind_proxy.canonical.model import JsonValue
-from rewind_proxy.canonical.redact import rule_list
+from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.cli.look import SHORT_ID
 from rewind_proxy.cli.opening import (
     JsonOption,
@@ -39,7 +40,8 @@ from rewind_proxy.cli.verify import credential_line, verified_store
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.opening import Watch
 from rewind_proxy.matching.pruning import never_replayed, uses
-from rewind_proxy.porting.folder import scan
+from rewind_proxy.matching.scanning import in_request
+from rewind_proxy.porting.folder import Orphan, recording_in, scan
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import FORMAT_VERSION, CassetteRecord, Log, Store, log_path
 
@@ -80,7 +82,7 @@ def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
             findings = [
                 *_unused(opened, log, settings, notes),
                 *_unsafe(opened, log, settings, watch),
-                *_orphans(settings),
+                *_in_folder(opened, settings),
                 *_stale(opened, log, settings),
             ]
         recordings = opened.stats().cassettes
@@ -134,10 +136,24 @@ def _unsafe(store: Store, log: Log, settings: Settings, watch: Watch) -> Iterato
         yield Finding("secret", credential_line(found), _MAINTAIN, found.cassette)
 
 
-def _orphans(settings: Settings) -> Iterator[Finding]:
-    """The files of the folder `cassettes` that are no recordings, or no more."""
-    for orphan in scan(settings.cassettes).orphans if settings.cassettes else ():
+def _in_folder(store: Store, settings: Settings) -> Iterator[Finding]:
+    """The files of the folder `cassettes` that are no recordings, or no more; and what is secret in them."""
+    if settings.cassettes is None:
+        return
+    found = scan(settings.cassettes)
+    for orphan in found.orphans:
         yield Finding("damaged", str(orphan), "restore or delete the file")
+    redactor = Redactor((*store.redaction, *_wanted(settings)))
+    for file in sorted(file for files in found.files.values() for file in files):
+        kept = recording_in(file)
+        held = in_request(kept.request, kept.body, redactor)
+        redactor.value({"session": kept.session}, held)
+        for each in held:
+            yield Finding("secret", f"{Orphan(file, '').name}  {each.rule}  {each.path}", _MAINTAIN)
+
+
+def _wanted(settings: Settings) -> tuple[str, ...]:
+    return tuple(rule_list(settings.redact_defaults, settings.redact_patterns, settings.redact_off))
 
 
 def _stale(store: Store, log: Log, settings: Settings) -> Iterator[Finding]:
@@ -149,7 +165,7 @@ def _stale(store: Store, log: Log, settings: Settings) -> Iterator[Finding]:
             if its != ours:
                 what = f"{_named(record)}: {name} version {its}, this Rewind's is {ours}"
                 yield Finding("stale", what, _MAINTAIN, record.id)
-    wanted = rule_list(settings.redact_defaults, settings.redact_patterns, settings.redact_off)
+    wanted = _wanted(settings)
     for place, is_empty, rules in (
         (store.path, not store.stats().cassettes, store.redaction),
         (log_path(store.path), log.is_empty(), log.redaction),

@@ -19,6 +19,7 @@ from rewind_proxy.cli.run_summary import miss_text
 from rewind_proxy.journal import JournalStep
 from rewind_proxy.store import StepRecord
 
+JUNIT = "the JUnit file"
 _SUITE = "rewind"
 _NOT_XML = re.compile("[\ufffe\uffff]")
 """What XML 1.0 §2.2 leaves out beside control characters and surrogates, which `safe` makes visible."""
@@ -58,7 +59,7 @@ def write_junit(file: Path, report: JsonObject, steps: Sequence[JournalStep], em
     suite.extend(cases)
     ET.indent(root)
     text = ET.tostring(root, encoding="unicode")
-    write_text(file, f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n', "the JUnit file")
+    write_text(file, f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n', JUNIT)
 
 
 def _case(of: JournalStep, miss: JsonObject | None) -> ET.Element:

@@ -27,7 +27,7 @@ from rewind_proxy.cli.settings_flags import with_settings
 from rewind_proxy.cli.verify import verify
 from rewind_proxy.matching.opening import Opened, Progress, Watch, index_store, open_ready, rewrite_store
 from rewind_proxy.matching.scanning import stored_answer_credentials
-from rewind_proxy.porting.folder import read_in, redact_again
+from rewind_proxy.porting.folder import read_in, redact_again, scan
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import CassetteRecord, Store, is_store
 from rewind_proxy.wire import HostTable
@@ -70,7 +70,7 @@ def maintain(as_json: JsonOption = False, *, flags: dict[str, object]) -> None:
     # Whatever CI says: this verb writes.
     settings = sources.load(flags={**flags, "mode": "auto"}, environ=os.environ, cwd=Path.cwd())
     done = _Maintained(str(settings.store))
-    if is_store(settings.store):
+    if is_store(settings.store) or (settings.cassettes and scan(settings.cassettes).files):
         with progress_bars() as watch:
             opened = open_ready(settings, HostTable(settings.hosts), watch)
             try:

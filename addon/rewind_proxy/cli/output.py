@@ -152,6 +152,14 @@ def write_text(file: Path, text: str, what: str) -> None:
         raise RewindError(f"{what} {file} cannot be written ({error.strerror})") from error
 
 
+def remove_old(file: Path, what: str) -> None:
+    """Remove what an earlier command wrote: nobody shall take it for this one's. Raises as `write_text`."""
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise RewindError(f"{what} {file} cannot be written ({error.strerror})") from error
+
+
 def print_error(message: str) -> None:
     """One line on standard error, in the name of the command."""
     line = Text("rewind: ", style="bold red").append(safe_line(message), style="default")

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from urllib.parse import urlsplit
 
@@ -54,7 +53,7 @@ def _body(document: JsonObject, place: str) -> bytes:
     if isinstance(coded, str):
         try:
             return base64.b64decode(coded, validate=True)
-        except binascii.Error:
+        except ValueError:
             raise RequestFileError(f'{place}: "body_base64" is not base64') from None
     body = document.get("body")
     if body is None and "body" not in document:

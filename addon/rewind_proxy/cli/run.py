@@ -21,8 +21,8 @@ from rewind_proxy.cli.authority import Authority, ca_folder, ensure_ca
 from rewind_proxy.cli.bundle import make_bundle, node_extra
 from rewind_proxy.cli.child_environment import child_environment, split_credentials, upstream_proxy
 from rewind_proxy.cli.environment import DEFAULT_PORT, warn
-from rewind_proxy.cli.junit import write_junit
-from rewind_proxy.cli.output import console, json_text, print_error, write_text
+from rewind_proxy.cli.junit import JUNIT, write_junit
+from rewind_proxy.cli.output import console, json_text, print_error, remove_old, write_text
 from rewind_proxy.cli.proxy_child import ProxyChild, ProxyError, child_variables, command
 from rewind_proxy.cli.run_summary import print_summary
 from rewind_proxy.cli.savings import with_money
@@ -34,6 +34,7 @@ from rewind_proxy.wire import HostTable
 
 NOT_FOUND_EXIT = 127
 NOT_EXECUTABLE_EXIT = 126
+REPORT = "the report"
 _PANEL = "Record and replay"
 _REST = {"allow_extra_args": True, "ignore_unknown_options": True}
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGWINCH")
@@ -67,6 +68,9 @@ def run_command(
     else the command's own.
     """
     resolved = settings.load(flags=flags, environ=os.environ, cwd=Path.cwd())
+    for file, what in ((report, REPORT), (junit, JUNIT)):
+        if file is not None:
+            remove_old(file, what)
     hosts = HostTable(resolved.hosts)
     authority = ca_for(hosts)
     executable = shutil.which(words[0])
@@ -94,7 +98,7 @@ def run_command(
             proxy.forget()
     append_step_summary(os.environ, result, outcome.reason)
     if report is not None:
-        write_text(report, json_text(result) + "\n", "the report")
+        write_text(report, json_text(result) + "\n", REPORT)
     if junit is not None:
         write_junit(junit, result, steps, outcome.reason if outcome.empty else "")
     raise typer.Exit(outcome.status)

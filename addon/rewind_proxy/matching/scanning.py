@@ -37,7 +37,7 @@ def request_credentials(store: Store, record: CassetteRecord, redactor: Redactor
         body = store.request_body(record)
     except CorruptRecordError:
         body = None
-    for each in _in_request(record.request, body, redactor):
+    for each in in_request(record.request, body, redactor):
         yield Credential(each.rule, each.path, cassette=record.id, run=record.run)
 
 
@@ -48,11 +48,12 @@ def alias_credentials(store: Store, redactor: Redactor) -> Iterator[Credential]:
             body = store.aliases.body(alias)
         except CorruptRecordError:
             body = None
-        for each in _in_request(alias.request, body, redactor):
+        for each in in_request(alias.request, body, redactor):
             yield Credential(each.rule, each.path, alias=alias.id)
 
 
-def _in_request(request: RequestRecord, body: JsonValue, redactor: Redactor) -> list[Redaction]:
+def in_request(request: RequestRecord, body: JsonValue, redactor: Redactor) -> list[Redaction]:
+    """The credentials in a request, by its record and body: path and rule of each."""
     found: list[Redaction] = []
     outside: JsonObject = {
         "path": request.path,
@@ -93,7 +94,7 @@ def log_credentials(log: Log, redactor: Redactor) -> Iterator[Credential]:
             body = log.pending.body(pending)
         except CorruptRecordError:
             body = None
-        found = _in_request(pending.request, body, redactor)
+        found = in_request(pending.request, body, redactor)
         texts: JsonObject = {name: getattr(pending, name) for name in ("session", "preview", "reason")}
         redactor.value(texts, found)
         for each in found:

@@ -16,9 +16,10 @@ from mitmproxy import connection, ctx, exceptions, hooks, http
 from mitmproxy.addonmanager import Loader
 from mitmproxy.log import ALERT
 
-from rewind_proxy.canonical.model import JsonObject, Mode, Tier
+from rewind_proxy.canonical.model import JsonObject, Mode
+from rewind_proxy.decisions import unread
 from rewind_proxy.engine import Fail, Forward, Refuse, Replay, Serve, Step, refuse_failed, refuse_mode
-from rewind_proxy.errors import RewindError
+from rewind_proxy.errors import RewindError, traceback_of
 from rewind_proxy.journal import Journal
 from rewind_proxy.mitm import contentview, labels, options, traffic
 from rewind_proxy.mitm.commands import Commands
@@ -31,11 +32,7 @@ from rewind_proxy.mitm.runtime import RequestLine, Runtime
 from rewind_proxy.mitm.sockets import Sockets
 from rewind_proxy.mitm.upstreams import Upstreams
 from rewind_proxy.mitm.views import Seen, Views
-from rewind_proxy.recording import (
-    faulted_step,
-    refused_step,
-    replayed_step,
-)
+from rewind_proxy.recording import faulted_step, refused_step, replayed_step
 from rewind_proxy.report import Report
 from rewind_proxy.settings import Settings
 from rewind_proxy.store.records import StepRecord
@@ -103,17 +100,22 @@ class Rewind:
         if in_the_way and (changed or not all(name.startswith(options.PREFIX) for name in updated)):
             for each in in_the_way:
                 logger.warning("rewind: calls may go unrecorded: %s", each)
-        self.hosts = hosts
-        self.upstreams = upstreams
+        before = self.settings, self.hosts, self.upstreams
+        self.hosts, self.upstreams = hosts, upstreams
         if changed and self.runtime is not None:
             self._close("the settings were changed meanwhile")
-            self.settings = settings
-            self._open()
+            try:
+                self.runtime = self._opened(settings)
+            except RewindError as error:
+                self.settings, self.hosts, self.upstreams = before
+                self._open()
+                raise exceptions.OptionsError(f"rewind: {error}") from error
         self.settings = settings
 
     def running(self) -> None:
         """Open the store. Synchronous, as live reload needs (MITMPROXY.md)."""
-        self._guard = Guard.attached()
+        pacing, sockets = self._pacing, self._sockets
+        self._guard = Guard.attached(lambda flow: pacing.strayed(flow) or sockets.strayed(flow))
         self._open()
         # What is loaded by now stays, and histories are many objects without cycles: looking through them all
         # for garbage took a quarter of a first request's time (scripts/bench).
@@ -121,10 +123,13 @@ class Rewind:
         gc.freeze()
         gc.set_threshold(*_GARBAGE)
 
+    def _opened(self, settings: Settings) -> Runtime:
+        return Runtime(settings, self.hosts, _log_progress, self._report, self._journal)
+
     def _open(self) -> None:
         assert self.settings is not None
         try:
-            self.runtime = Runtime(self.settings, self.hosts, _log_progress, self._report, self._journal)
+            self.runtime = self._opened(self.settings)
         except RewindError as error:
             logger.error("rewind: %s", error)  # an error while starting makes mitmdump exit with 1
             ctx.master.shutdown()
@@ -257,7 +262,8 @@ class Rewind:
         return request.method, request.host, path
 
     def _forward(self, flow: http.HTTPFlow, forward: Forward, host: Host) -> None:
-        assert self.runtime is not None
+        if self.mode == "replay":
+            raise RewindError("replay mode was set while the request was read")
         if forward.after_replay:
             logger.warning(
                 "rewind: %s goes live after replayed steps: it carries ids that the provider has never seen.",
@@ -270,17 +276,17 @@ class Rewind:
     def _forward_unread(self, flow: http.HTTPFlow, step: Step) -> None:
         """mitmproxy has sent the body already, by `stream_large_bodies`, and kept nothing of it."""
         reason = "stream_large_bodies sent the body on before it was read"
-        self.forwarding.send(flow, _unread(step, "passed"), None, line=self._line(flow), reason=reason)
+        self.forwarding.send(flow, unread(step, "passed"), None, line=self._line(flow), reason=reason)
 
     def _failed(
         self, flow: http.HTTPFlow, mode: Mode, step: Step | None, host: Host | None, error: Exception
     ) -> None:
         """DESIGN §14: an exception of ours refuses in replay; elsewhere the request goes on, not recorded."""
         line = self._line(flow)
-        logger.error("rewind: failed on %s %s%s", *line, exc_info=error)
+        logger.error("rewind: failed on %s %s%s\n%s", *line, traceback_of(error))
         if flow.response is not None or self._pacing.answers(flow):
             return  # decided and answered; only the bookkeeping failed
-        if mode == "replay":
+        if "replay" in (mode, self.mode):  # it may have been set meanwhile
             if self.runtime is None or step is None:
                 flow.kill()
             else:
@@ -290,7 +296,7 @@ class Rewind:
             self.forwarding.direct(flow, host)
         else:
             reason = f"Rewind failed ({type(error).__name__})"
-            self.forwarding.send(flow, _unread(step, "failed"), host, line=line, reason=reason, failed=True)
+            self.forwarding.send(flow, unread(step, "failed"), host, line=line, reason=reason, failed=True)
 
     def finish(self, flow: http.HTTPFlow, step: StepRecord | None) -> None:
         """Label a flow that is over, and mask its credentials.
@@ -305,7 +311,7 @@ class Rewind:
 
     def finish_unread(self, flow: http.HTTPFlow) -> None:
         """Label and mask a flow of a known host whose request or answer never became whole."""
-        if traffic.known_host(self.hosts, flow) is not None:
+        if traffic.known_host(self.hosts, flow) is not None and not labels.labelled(flow):
             labels.label_under_way(flow, "passed")
             self.mask(flow)
 
@@ -336,12 +342,6 @@ class Rewind:
         if self.runtime is not None:
             self.runtime.report.refused_hosts[name] = None
         return True
-
-
-def _unread(step: Step, tier: Tier) -> Forward:
-    """To forward a request of which nothing is known."""
-    headers = (("x-rewind", "passed"), ("x-rewind-tier", tier), ("x-rewind-step", step.id))
-    return Forward(None, step, "model", record=False, headers=headers)
 
 
 def _log_progress(done: int, total: int) -> None:

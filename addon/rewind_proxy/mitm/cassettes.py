@@ -33,7 +33,7 @@ class Cassettes:
         result = read_in(self._folder, opened, settings, now, lambda _: _untold)
         self._read = result.recordings
         self._orphans = result.orphans
-        if opened.prepared.rules_added:
+        if opened.prepared.rules_added or result.redacted:
             self._redact_again(opened, settings)
         if result.recordings:
             logger.info("rewind: %d recordings were read in from %s", result.recordings, self._folder)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from mitmproxy import contentviews, http
 from mitmproxy.flow import Flow
 
-from rewind_proxy.errors import RewindError
+from rewind_proxy.errors import RewindError, traceback_of
 from rewind_proxy.explain.lines import Line, Style, line
 from rewind_proxy.mitm.views import Views
 
@@ -99,7 +99,7 @@ class RewindView:
         except RewindError as error:
             return [line(("faint", f"Nothing to show: {error}."))]
         except Exception as error:
-            logger.exception("rewind: a flow cannot be shown")
+            logger.error("rewind: a flow cannot be shown\n%s", traceback_of(error))
             return [line(("bad", f"Rewind cannot show it ({type(error).__name__}); its log says why."))]
 
 

@@ -14,8 +14,7 @@ from typing import BinaryIO
 from mitmproxy import exceptions, flow, http, io
 
 from rewind_proxy.porting.flow_lines import to_line
-
-_NOT_THERE = "the body of its {} is not in the file"
+from rewind_proxy.porting.heard import NOT_THERE
 
 
 def print_flows(file: Path) -> None:
@@ -50,9 +49,9 @@ def _line(each: flow.Flow) -> str:
     if response is None:
         return to_line(left="no answer came")
     if request.raw_content is None:
-        return to_line(left=_NOT_THERE.format("request"))
+        return to_line(left=NOT_THERE.format("request"))
     if response.raw_content is None:
-        return to_line(left=_NOT_THERE.format("answer"))
+        return to_line(left=NOT_THERE.format("answer"))
     # In reverse mode the client names the host, and the address is where its calls were sent.
     moved = request.pretty_host != request.host
     ended = response.timestamp_end or request.timestamp_start

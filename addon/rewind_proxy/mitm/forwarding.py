@@ -11,7 +11,9 @@ from typing import Protocol
 
 from mitmproxy import http
 
+from rewind_proxy.decisions import unrecorded
 from rewind_proxy.engine import Forward, Header
+from rewind_proxy.errors import traceback_of
 from rewind_proxy.mitm import labels, traffic
 from rewind_proxy.mitm.runtime import RequestLine, Runtime
 from rewind_proxy.mitm.tee import Tee
@@ -68,6 +70,8 @@ class Pending:
     """Why nothing is recorded, where that is known before the answer."""
     failed: bool = False
     """Whether the reason is a fault of ours."""
+    noted: StepRecord | None = None
+    """Its step, where that was noted before the answer was over."""
 
 
 class Forwarding:
@@ -113,11 +117,14 @@ class Forwarding:
             await asyncio.sleep(_POLL)
 
     def end(self, reason: str) -> None:
-        """The proxy ends, or goes on under other settings: note the calls that are still under way."""
+        """The proxy ends, or goes on under other settings: note the calls that are still under way.
+
+        Their answers go on to their clients, and are not recorded.
+        """
         for pending in self._pending.values():
-            if self._owner.runtime is not None:
-                self._owner.runtime.note(_passed_step(pending, None, reason))
-        self._pending.clear()
+            if pending.noted is None and self._owner.runtime is not None:
+                pending.forward = unrecorded(pending.forward)
+                pending.noted = self._passed(pending.flow, pending, reason)
 
     def finish_all(self) -> None:
         """Nothing more comes for the flows under way: mask them before they are saved."""
@@ -157,11 +164,12 @@ class Forwarding:
                 self._owner.finish_unread(flow)
             return
         traffic.restore(flow, pending.address)
-        step: StepRecord | None = None
+        step = pending.noted
         try:
-            step = self._keep(flow, pending, broken)
+            step = step or self._keep(flow, pending, broken)
         except Exception as error:
-            logger.error("rewind: failed on the answer to %s", pending.forward.step.id, exc_info=error)
+            why = traceback_of(error)
+            logger.error("rewind: failed on the answer to %s\n%s", pending.forward.step.id, why)
             pending.reason, pending.failed = f"Rewind failed ({type(error).__name__})", True
             step = self._passed(flow, pending, broken)
         finally:

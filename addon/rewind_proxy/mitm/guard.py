@@ -1,9 +1,10 @@
-"""What stays when our add-on goes: the exit status of a plain mitmdump, and a lock on replay mode."""
+"""What stands behind all add-ons and stays when ours goes: mitmdump's exit status, and a lock on replay."""
 
 from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 
 from mitmproxy import ctx, http
 from mitmproxy.log import ALERT
@@ -19,6 +20,9 @@ logger = logging.getLogger(__name__)
 _GONE = (
     "rewind: the add-on is gone (its script was removed, or does not load): refused, as replay mode was on"
 )
+_MOVED = "rewind: another add-on has moved a call that is answered here (%s to %s): closed"
+
+Strayed = Callable[[http.HTTPFlow], bool]
 
 
 class Guard:
@@ -34,15 +38,19 @@ class Guard:
     def __init__(self) -> None:
         self.status = 0
         self._orphaned = False
+        self._strayed: Strayed | None = None
 
     @classmethod
-    def attached(cls) -> Guard:
-        """The one of this process, appended when there is none yet: a live reload keeps it."""
+    def attached(cls, strayed: Strayed) -> Guard:
+        """The one of this process, appended when there is none yet: a live reload keeps it.
+
+        `strayed` tells whether a flow that leads to an answer of ours was turned somewhere else.
+        """
         known = ctx.master.addons.get(cls.name)
         if not isinstance(known, cls):
             known = cls()
             ctx.master.addons.add(known)
-        known._orphaned = False
+        known._orphaned, known._strayed = False, strayed
         return known
 
     def orphan(self, mode: Mode) -> None:
@@ -62,8 +70,15 @@ class Guard:
             self._say()
 
     def request(self, flow: http.HTTPFlow) -> None:
-        """No request passes once the add-on is gone, on connections that were open before either."""
-        if self._orphaned and flow.response is None:
+        """No request passes once the add-on is gone, on connections that were open before either.
+
+        Nor does one whose answer another add-on (a script that moves hosts) would have somebody else give.
+        """
+        if self._strayed is not None and self._strayed(flow):
+            flow.kill()
+            self.status = REFUSED_EXIT
+            logger.error(_MOVED, flow.request.method, flow.request.host)
+        elif self._orphaned and flow.response is None:
             flow.kill()
             self._say()
 

@@ -6,6 +6,7 @@ from mitmproxy import http
 
 from rewind_proxy.canonical.model import Tier
 from rewind_proxy.explain.step import OUTCOMES, outcome
+from rewind_proxy.faults import FAULT
 from rewind_proxy.store.records import StepRecord
 
 STEP = "rewind_step"
@@ -19,8 +20,8 @@ _MARKERS: dict[Tier, str] = {
     "failed": ":warning:",
     "passed": ":arrow_right:",
 }
+_OURS = "rewind: "
 _FAULT_MARKER = ":zap:"
-_FAULT = "fault "
 _ID = 8
 
 
@@ -30,7 +31,7 @@ def label(flow: http.HTTPFlow, step: StepRecord) -> None:
     A call that is no model call has its class in place of the tier; what was done to it on purpose is named.
     """
     note = step.note.partition(";")[0]
-    fault = note if note.startswith(_FAULT) else ""
+    fault = note if note.startswith(FAULT) else ""
     said = [outcome(step), step.tier if step.cls == "model" else step.cls]
     if step.cassette:
         said.append(f"{step.cassette[:_ID]}…")
@@ -46,5 +47,10 @@ def label_under_way(flow: http.HTTPFlow, tier: Tier, what: str = "") -> None:
     flow.marked = _MARKERS[tier]
 
 
+def labelled(flow: http.HTTPFlow) -> bool:
+    """Whether a flow has a label: its answer was ours, say, and only its way to the client broke off."""
+    return flow.comment.startswith(_OURS)
+
+
 def _comment(said: list[str]) -> str:
-    return f"rewind: {' · '.join(dict.fromkeys(said))}"
+    return _OURS + " · ".join(dict.fromkeys(said))

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from rewind_proxy.errors import traceback_of
 from rewind_proxy.pace import Cue
 
 logger = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ class Origin:
         lane.listener.close()
         del self._tasks[lane.address]
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("rewind: a paced answer failed", exc_info=error)
+            logger.error("rewind: a paced answer failed\n%s", traceback_of(error))
 
 
 async def _serve(lane: Lane) -> None:

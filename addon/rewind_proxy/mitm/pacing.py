@@ -94,6 +94,11 @@ class Pacing:
         """Whether a flow's answer is on its way."""
         return flow.id in self._flows
 
+    def strayed(self, flow: http.HTTPFlow) -> bool:
+        """Whether a flow whose answer is on its way no longer leads to it."""
+        paced = self._flows.get(flow.id)
+        return paced is not None and (flow.request.host, flow.request.port) != paced.lane.address
+
     def owns(self, server: connection.Server) -> bool:
         """Whether a connection leads to an answer of ours, and by no other way."""
         return server.via is None and self._origin.owns(server.address)

@@ -19,7 +19,7 @@ from threading import Lock
 from rewind_proxy.canonical.model import JsonObject, Mode
 from rewind_proxy.canonical.redact import Redactor, auth_values
 from rewind_proxy.engine import Decision, Engine, Fail, Forward, Header, Refuse, Replay, Session, Step
-from rewind_proxy.errors import CorruptRecordError, RewindError, StoreError
+from rewind_proxy.errors import CorruptRecordError, RewindError, StoreError, traceback_of, words_of
 from rewind_proxy.journal import Journal
 from rewind_proxy.matching.opening import open_ready
 from rewind_proxy.matching.reading import RawRequest, RequestReader
@@ -131,7 +131,7 @@ class Runtime:
         try:
             self.log.start_run(run)
         except Exception as error:  # it costs this line of the log; whoever ends the proxy gets the report
-            _warn(f"run {run.id} is not in the log: {error}")
+            _warn(f"run {run.id} is not in the log: {words_of(error)}")
 
     async def decide(self, request: RawRequest, host: Host, step: Step, mode: Mode) -> Decision:
         """The engine's decision. A large body is read on a thread: meanwhile other clients go on."""
@@ -168,7 +168,7 @@ class Runtime:
         try:
             self._record(forward, captured, told)
         except Exception as error:
-            logger.exception("rewind: an answer could not be read; it is not recorded")
+            logger.error("rewind: an answer could not be read; it is not recorded\n%s", traceback_of(error))
             reason = f"the answer could not be read ({type(error).__name__})"
             step = _passed(forward, captured, reason, failed=True)
             self.note(step)
@@ -259,7 +259,7 @@ class Runtime:
                 self.store.aliases.lead(before, made.id)
                 self._delete(before - {made.id})
         except Exception as error:  # the new recording is there, and the newest
-            _warn(f"what a new recording replaces could not be deleted: {error}")
+            _warn(f"what a new recording replaces could not be deleted: {words_of(error)}")
 
     def _count(self, step: StepRecord) -> None:
         with self._counting:

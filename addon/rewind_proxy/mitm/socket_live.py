@@ -13,6 +13,7 @@ from mitmproxy import http
 
 from rewind_proxy.canonical.model import JsonObject, Mode
 from rewind_proxy.decisions import Forward, Header, Serve
+from rewind_proxy.errors import traceback_of
 from rewind_proxy.matching.reading import RawRequest
 from rewind_proxy.mitm.runtime import Runtime
 from rewind_proxy.mitm.socket_dial import OWN_HEADERS, Provider
@@ -151,7 +152,7 @@ class Live:
         try:
             self._take(message)
         except Exception as error:
-            logger.error("rewind: failed on a frame of the provider's", exc_info=error)
+            logger.error("rewind: failed on a frame of the provider's\n%s", traceback_of(error))
             self.doubt(f"Rewind failed ({type(error).__name__})")
             self.end(self._doubt)
 

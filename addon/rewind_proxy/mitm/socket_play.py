@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from rewind_proxy.decisions import Fail, Refuse, Replay
+from rewind_proxy.errors import traceback_of
 from rewind_proxy.mitm.runtime import Runtime
 from rewind_proxy.mitm.socket_peer import Peer
 from rewind_proxy.pace import Cue, cues, faulted
@@ -74,7 +75,7 @@ class Playing:
         try:
             self._chain.remember(request, await playing)
         except Exception as error:
-            logger.error("rewind: failed on a paced answer", exc_info=error)
+            logger.error("rewind: failed on a paced answer\n%s", traceback_of(error))
         await self._over()
 
     async def refuse(self, refuse: Refuse, runtime: Runtime) -> None:

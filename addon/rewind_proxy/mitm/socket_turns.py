@@ -14,7 +14,7 @@ from collections import deque
 from rewind_proxy.canonical.model import Mode
 from rewind_proxy.decisions import Fail, Forward, Refuse, Replay, Serve, Step
 from rewind_proxy.engine import NO_RECORDING, refuse_failed
-from rewind_proxy.errors import RewindError
+from rewind_proxy.errors import RewindError, traceback_of
 from rewind_proxy.mitm.runtime import Runtime
 from rewind_proxy.mitm.socket_dial import Declined, Opened, dial
 from rewind_proxy.mitm.socket_live import Live, LiveTurn, Opening, Owner
@@ -104,7 +104,7 @@ class SocketTurns:
             try:
                 message = await peer.receive()
             except Exception as error:
-                logger.error("rewind: a socket broke", exc_info=error)
+                logger.error("rewind: a socket broke\n%s", traceback_of(error))
                 message = Closed(ABNORMAL, "")
             if peer is self._client and isinstance(message, Closed):
                 self._gone.set()
@@ -266,7 +266,8 @@ class SocketTurns:
     async def _failed(
         self, text: str, runtime: Runtime, step: Step | None, mode: Mode, error: Exception
     ) -> None:
-        logger.error("rewind: failed on a turn of a socket to %s", self._opening.upgrade.host, exc_info=error)
+        host, why = self._opening.upgrade.host, traceback_of(error)
+        logger.error("rewind: failed on a turn of a socket to %s\n%s", host, why)
         if self._live.turn is not None:
             return  # it is on its way; only what follows failed
         if mode == "replay":

@@ -23,6 +23,7 @@ from wsproto.utilities import RemoteProtocolError
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.decisions import Forward, Header, Serve
 from rewind_proxy.engine import SOCKET_STATUS
+from rewind_proxy.errors import traceback_of
 from rewind_proxy.matching.reading import RawRequest
 from rewind_proxy.mitm import labels, traffic
 from rewind_proxy.mitm.socket_dial import OWN_HEADERS, Declined, Opened, Provider, dial
@@ -115,6 +116,11 @@ class Sockets:
         request, address = flow.request.data, led.address
         request.scheme, request.host, request.port = address.scheme.encode(), address.host, address.port
 
+    def strayed(self, flow: http.HTTPFlow) -> bool:
+        """Whether a flow that is to be served here no longer leads here."""
+        request = flow.request
+        return flow.id in self._led and (request.host, request.port) != (_LOOPBACK, self._port)
+
     def owns(self, server: connection.Server) -> bool:
         """Whether a connection leads to our origin, and by no other way."""
         return self._port != 0 and server.via is None and server.address == (_LOOPBACK, self._port)
@@ -150,7 +156,7 @@ class Sockets:
         except (OSError, TimeoutError, RemoteProtocolError) as error:
             logger.info("rewind: a socket broke: %s", type(error).__name__)
         except Exception as error:
-            logger.error("rewind: failed on a socket", exc_info=error)
+            logger.error("rewind: failed on a socket\n%s", traceback_of(error))
         finally:
             writer.close()
 

@@ -13,6 +13,7 @@ from mitmproxy import http
 
 from rewind_proxy.canonical.redact import Redactor, auth_values, is_auth_header, mask_url
 from rewind_proxy.engine import Header
+from rewind_proxy.errors import traceback_of
 from rewind_proxy.matching.reading import RawRequest
 from rewind_proxy.wire import Host, HostTable
 
@@ -179,9 +180,10 @@ def mask(flow: http.HTTPFlow, redact: Redact | None) -> None:
     try:
         sent = tuple(headers.items(multi=True))
         path, session = (redact or _redact)(path, sent), (redact or _redact)(session, sent)
-    except Exception:
+    except Exception as error:
         path, session = f"/{MASK}", MASK  # what cannot be read may hold anything
-        logger.exception("rewind: the path of a flow could not be redacted; it is masked as a whole")
+        why = traceback_of(error)
+        logger.error("rewind: the path of a flow could not be redacted; it is masked as a whole\n%s", why)
     flow.request.path = path
     if SESSION_HEADER in flow.metadata:
         flow.metadata[SESSION_HEADER] = session  # mitmproxy saves what it keeps with a flow

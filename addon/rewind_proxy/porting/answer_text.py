@@ -13,7 +13,6 @@ chunks that begin inside it follow with their offset in bytes. Elsewhere `"chunk
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Mapping
@@ -76,7 +75,7 @@ def read(members: Mapping[str, JsonValue], place: str) -> tuple[bytes, Chunks]:
                 raise PortingError(
                     f'{place}: the answer has neither "events", "json" with "style", "lines" nor "base64"'
                 )
-    except (_BadRowError, UnicodeEncodeError, binascii.Error):
+    except (_BadRowError, ValueError):
         raise PortingError(f"{place}: the answer is not as `rewind export` writes it") from None
     chunks = _chunks(members.get("chunks"), len(body), place)
     return body, chunks

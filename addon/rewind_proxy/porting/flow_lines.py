@@ -10,11 +10,10 @@ Only `mitm` can read the files themselves, and no other part imports it.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from rewind_proxy.canonical.text import whole_characters
 from rewind_proxy.errors import PortingError
@@ -50,7 +49,7 @@ def entries(lines: Iterable[str], file: str) -> Iterator[Entry]:
         try:
             flow = FlowLine.model_validate_json(line)
             body, answer = _bytes(flow.body), _bytes(flow.answer)
-        except (ValidationError, binascii.Error):
+        except ValueError:  # ValidationError is one
             raise PortingError(f"{place}: it could not be read") from None
         if flow.left:
             yield Left(place, flow.left)

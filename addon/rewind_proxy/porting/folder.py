@@ -65,6 +65,8 @@ class ReadIn:
     """What reading a folder in did."""
 
     recordings: int = 0
+    redacted: int = 0
+    """Files that hold a credential by today's rules; the store has them without."""
     orphans: list[Orphan] = field(default_factory=list)
 
 
@@ -125,10 +127,11 @@ def read_in(folder: Path, opened: Opened, settings: Settings, now: float, watch:
             file = found.files[key][-1]
             outcome = Outcome()
             try:
-                keeper.keep(_kept(file), FileRun(), outcome)
+                keeper.keep(recording_in(file), FileRun(), outcome)
             except PortingError as error:
                 result.orphans.append(_orphan(file, error))
             result.recordings += outcome.recordings
+            result.redacted += outcome.redacted
             result.orphans += [Orphan(file, reason) for reason in outcome.left]
             result.orphans += [
                 Orphan(file, f"{host!r} is no known host: add it to `hosts`")
@@ -218,7 +221,7 @@ def _key(file: Path) -> Key:
         key = _KEY.match(data, head.end())
         if key:
             return key["run"].decode(), key["exact"].decode(), float(key["at"])
-    kept = _kept(file, data)
+    kept = recording_in(file, data)
     return kept.run, kept.exact, kept.recorded_at
 
 
@@ -231,7 +234,8 @@ def _bytes(file: Path) -> bytes:
         raise PortingError(f"{file}: cannot be read ({error.strerror})") from None
 
 
-def _kept(file: Path, data: bytes | None = None) -> Kept:
+def recording_in(file: Path, data: bytes | None = None) -> Kept:
+    """What a file says that `rewind export` wrote, and nobody edited. Raises `PortingError`."""
     place = str(file)
     try:
         whole = (_bytes(file) if data is None else data).decode("utf-8-sig")

@@ -7,14 +7,22 @@ Bodies stand in them as text or in base64, decoded or as they were sent, whateve
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Iterator
 from datetime import datetime
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.errors import PortingError
-from rewind_proxy.porting.heard import Entry, Headers, Heard, Left, as_coded, request_to
+from rewind_proxy.porting.heard import (
+    NOT_THERE,
+    Entry,
+    Headers,
+    Heard,
+    Left,
+    as_coded,
+    lacks_body,
+    request_to,
+)
 
 _CHARSET = re.compile(r"charset=", re.IGNORECASE)
 # HTTP/2's own fields, which browsers write among the headers.
@@ -27,15 +35,17 @@ def is_har(document: JsonValue) -> bool:
 
 
 def entries(document: JsonValue, file: str) -> Iterator[Entry]:
-    """The exchanges of a HAR file. Raises `PortingError` when it has no list of entries."""
+    """The exchanges of a HAR file. Raises `PortingError` at once when it has no list of entries."""
     log = document.get("log") if isinstance(document, dict) else None
     found = log.get("entries") if isinstance(log, dict) else None
     if not isinstance(log, dict) or not isinstance(found, list):
         raise PortingError(f'{file}: no HAR file: "log" has no "entries"')
     creator = log.get("creator")
     of_mitmproxy = isinstance(creator, dict) and creator.get("name") == "mitmproxy"
-    for number, entry in enumerate(found, start=1):
-        yield _entry(entry, f"{file}, entry {number}", of_mitmproxy=of_mitmproxy)
+    return (
+        _entry(entry, f"{file}, entry {number}", of_mitmproxy=of_mitmproxy)
+        for number, entry in enumerate(found, start=1)
+    )
 
 
 class _NoExchangeError(Exception):
@@ -47,7 +57,7 @@ def _entry(entry: JsonValue, place: str, *, of_mitmproxy: bool) -> Entry:
         whole = _object(entry)
         asked, answered = _object(whole.get("request")), _object(whole.get("response"))
         headers = _headers(asked)
-        body = _sent(asked)
+        body = _sent(asked, headers)
         url, method = asked.get("url"), asked.get("method")
         request = (
             request_to(method, url, as_coded(headers, body), body)
@@ -62,6 +72,9 @@ def _entry(entry: JsonValue, place: str, *, of_mitmproxy: bool) -> Entry:
         content = _object(answered.get("content", {}))
         answer_headers = _typed(_headers(answered), content)
         answer = _received(content, of_mitmproxy=of_mitmproxy)
+        whole_size = () if method == "HEAD" else (content.get("size"), answered.get("bodySize"))
+        if lacks_body(answer_headers if whole_size else (), answer, *whole_size):
+            raise _NoExchangeError(NOT_THERE.format("answer"))
     except _NoExchangeError as error:
         return Left(place, str(error))
     took = whole.get("time")
@@ -102,20 +115,17 @@ def _typed(headers: Headers, content: JsonObject) -> Headers:
     return (*headers, ("content-type", kind))
 
 
-def _sent(request: JsonObject) -> bytes:
+def _sent(request: JsonObject, headers: Headers) -> bytes:
     posted = request.get("postData")
-    if not isinstance(posted, dict):
-        size = request.get("bodySize")
-        if isinstance(size, int) and size > 0:
-            raise _NoExchangeError("the body of its request is not in the file")
-        return b""
-    return _bytes(posted)
+    holder = posted if isinstance(posted, dict) else {}
+    body = _bytes(holder)
+    # A form may be there as a list of its fields alone: its bytes are not.
+    if lacks_body(headers, body, request.get("bodySize")) or (not body and holder.get("params")):
+        raise _NoExchangeError(NOT_THERE.format("request"))
+    return body
 
 
 def _received(content: JsonObject, *, of_mitmproxy: bool) -> bytes:
-    size = content.get("size")
-    if "text" not in content and isinstance(size, int) and size > 0:
-        raise _NoExchangeError("the body of its answer is not in the file")
     body = _bytes(content)
     kind = str(content.get("mimeType", ""))
     if (
@@ -141,7 +151,7 @@ def _bytes(holder: JsonObject) -> bytes:
     if holder.get("encoding") == "base64":
         try:
             return base64.b64decode(text, validate=True)
-        except binascii.Error:
+        except ValueError:
             raise _NoExchangeError("a body in it is no base64") from None
     return text.encode("utf-8", "surrogatepass")
 

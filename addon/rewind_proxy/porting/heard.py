@@ -14,7 +14,9 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 LATEST = 221_845_392_000.0
 """The year 9000, in seconds since the epoch: a later time is none, and has no name in a calendar."""
+NOT_THERE = "the body of its {} is not in the file"
 _CODING = "content-encoding"
+_LENGTH = "content-length"
 _LONGEST = 10**9
 _MOST = 256 * 2**20
 
@@ -76,6 +78,15 @@ def request_to(method: str, url: str, headers: Headers, body: bytes) -> RawReque
         body=body,
         upgrade=any(n.lower() == "upgrade" and v.lower() == "websocket" for n, v in headers),
     )
+
+
+def lacks_body(headers: Headers, body: bytes, *told: object) -> bool:
+    """Whether a body that is empty in the file was none: its own length, or a size `told` beside, says so.
+
+    Tools leave out bodies that were large, or are no text; an empty one in their place is another message.
+    """
+    lengths = [value for name, value in headers if name.lower() == _LENGTH and value.strip(" 0")]
+    return not body and (bool(lengths) or any(isinstance(size, int) and size > 0 for size in told))
 
 
 def as_coded(headers: Headers, body: bytes) -> Headers:

@@ -13,10 +13,11 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from rewind_proxy.decisions import Forward, Session, Step
+from rewind_proxy.decisions import Forward, Session, Step, is_ours
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.opening import Opened
 from rewind_proxy.matching.reading import Reading
+from rewind_proxy.matching.scanning import in_request
 from rewind_proxy.porting.asked import NEVER, address, is_told, read_kept
 from rewind_proxy.porting.document import Kept
 from rewind_proxy.porting.heard import Entry, Heard, Left
@@ -29,6 +30,7 @@ _TICK = 1e-6
 """Between two recordings of one time, so that their order shows in their times."""
 _DIGITS = 12
 _SUPERSEDED = "the store has a newer answer to this side request"
+_OURS = "Rewind gave this answer itself, not a provider"
 _LONGEST_REASON = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -42,6 +44,8 @@ class Outcome:
     """Those that were in the store already."""
     edited: int = 0
     """Of the recordings, those that somebody had changed by hand."""
+    redacted: int = 0
+    """Those that held a credential by today's rules in their file."""
     left: Counter[str] = field(default_factory=Counter)
     """How many were left out, by the reason."""
     unknown_hosts: Counter[str] = field(default_factory=Counter)
@@ -58,6 +62,7 @@ class Outcome:
         self.recordings += other.recordings
         self.known += other.known
         self.edited += other.edited
+        self.redacted += other.redacted
         self.left += other.left
         self.unknown_hosts += other.unknown_hosts
         self.places += other.places
@@ -117,7 +122,7 @@ class Keeper:
             outcome.unknown_hosts[self._shown(request.host)] += 1
             return
         reading = self._reader.read(request, host)
-        if reason := NEVER.get(reading.endpoint.cls):
+        if reason := NEVER.get(reading.endpoint.cls) or (_OURS if is_ours(heard.headers) else ""):
             outcome.leave(heard.place, reason)
             return
         started = heard.started(self._now)
@@ -156,6 +161,8 @@ class Keeper:
         if isinstance(found, str):
             outcome.leave(kept.place, found)
             return
+        session = self._reader.redactor.text(kept.session)
+        outcome.redacted += session != kept.session or self._shows_more(kept)
         own = kept.run and not kept.edited
         if own and self.holds(kept.run, found.exact, kept.recorded_at):
             outcome.known += 1
@@ -169,12 +176,15 @@ class Keeper:
         elif own and self._superseded(made):
             outcome.leave(kept.place, _SUPERSEDED)
         elif own:
-            session = self._settings.session or kept.session
-            self._put(made, self._reader.redactor.text(session))
+            self._put(made, self._reader.redactor.text(self._settings.session) or session)
             self._there[kept.run].add((made.exact, made.recorded_at))
             outcome.recordings += 1
         elif self._put_new(kept.place, made, run, outcome):
             outcome.edited += 1
+
+    def _shows_more(self, kept: Kept) -> bool:
+        """Whether there is a credential in a request as its file has it."""
+        return bool(in_request(kept.request, kept.body, self._reader.redactor))
 
     def _again(self, kept: Kept, reading: Reading, run: RunRecord, ended: float) -> Exchange | NotRecorded:
         pieces: list[tuple[bytes, int]] = []

@@ -7,7 +7,6 @@ is no plain text or tuple, a merge key and a second document are refused; an ali
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Any, TypeAlias
 
 import yaml  # type: ignore[import-untyped]  # it has no stubs
@@ -121,9 +120,12 @@ class _Reader:
             tag = self._loader.resolve(yaml.ScalarNode, text, event.implicit)
         if tag in _TEXTS:
             return text
+        if tag == _BYTES:
+            try:
+                return base64.b64decode("".join(text.split()), validate=True)
+            except ValueError:
+                raise self._error(event, "it is no base64") from None
         try:
-            if tag == _BYTES:
-                return base64.b64decode(text)
             if tag == f"{_TAG}null":
                 return None
             if tag == f"{_TAG}bool":
@@ -132,7 +134,7 @@ class _Reader:
                 return int(text.replace("_", ""), 10)
             if tag == f"{_TAG}float":
                 return float(text.replace("_", ""))
-        except (ValueError, binascii.Error):
+        except ValueError:
             return text  # octal, base sixty, infinity: nothing of them stands where a cassette is read
         if tag == f"{_TAG}timestamp":
             return text

@@ -7,13 +7,21 @@ is what vcrpy's stub of the client's library saw: still in its content coding, o
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from rewind_proxy.errors import PortingError
-from rewind_proxy.porting.heard import Entry, Headers, Heard, Left, as_coded, request_to
+from rewind_proxy.porting.heard import (
+    NOT_THERE,
+    Entry,
+    Headers,
+    Heard,
+    Left,
+    as_coded,
+    lacks_body,
+    request_to,
+)
 from rewind_proxy.porting.safe_yaml import Value
 
 VERSION = 1
@@ -25,15 +33,17 @@ def is_cassette(document: object) -> bool:
 
 
 def entries(document: Mapping[str, Any], file: str) -> Iterator[Entry]:
-    """The exchanges of a cassette. Raises `PortingError` for another format version, or none."""
+    """The exchanges of a cassette. Raises `PortingError` at once for another format version, or none."""
     version, found = document.get("version"), document.get("interactions")
     if version != VERSION:
         said = f"format {version}" if type(version) is int else "no format that has a number"
         raise PortingError(f"{file}: a cassette of vcrpy's {said}; format {VERSION} is read")
     if not isinstance(found, list):
         raise PortingError(f'{file}: no cassette of vcrpy: "interactions" is no list')
-    for number, interaction in enumerate(found, start=1):
-        yield _entry(interaction, f"{file}, interaction {number}")
+    return (
+        _entry(interaction, f"{file}, interaction {number}")
+        for number, interaction in enumerate(found, start=1)
+    )
 
 
 class _NoExchangeError(Exception):
@@ -53,6 +63,8 @@ def _entry(interaction: Value, place: str) -> Entry:
         )
         if request is None:
             return Left(place, "its request names no host")
+        if lacks_body(headers, body):
+            return Left(place, NOT_THERE.format("request"))
         status = answered.get("status_code")  # older stubs of httpx
         content = answered.get("content", answered.get("body"))
         if status is None:
@@ -60,6 +72,8 @@ def _entry(interaction: Value, place: str) -> Entry:
         if not isinstance(status, int) or not 100 <= status <= 599:
             return Left(place, "its answer has no status")
         answer, answer_headers = _bytes(content), _headers(answered.get("headers"))
+        if method != "HEAD" and lacks_body(answer_headers, answer):
+            return Left(place, NOT_THERE.format("answer"))
     except _NoExchangeError as error:
         return Left(place, str(error))
     return Heard(
@@ -100,8 +114,8 @@ def _bytes(value: Value) -> bytes:
             return value.encode("utf-8", "surrogatepass")
         case {"base64_string": str(text)}:
             try:
-                return base64.b64decode(text)
-            except binascii.Error:
+                return base64.b64decode("".join(text.split()), validate=True)
+            except ValueError:
                 raise _NoExchangeError("a body in it is no base64") from None
         case {"string": inner}:
             return _bytes(inner)

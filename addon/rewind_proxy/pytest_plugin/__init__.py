@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import pytest
 
-from rewind_proxy.pytest_plugin.session import Proxy, Rewind, RewindWarning, text_of
+from rewind_proxy.pytest_plugin.session import Proxy, Rewind, RewindWarning, wrong_in
 from rewind_proxy.pytest_plugin.surroundings import environment
 
 _MODES = ("auto", "replay", "record", "passthrough", "none", "new_episodes", "all")
@@ -74,10 +74,11 @@ class _Plugin:
         return self._proxies[key]
 
     def end(self) -> None:
-        """End all proxies, and keep what was refused after its test had ended."""
+        """End all proxies, and keep what went wrong after its test had ended."""
         for proxy in self._proxies.values():
-            if report := proxy.end():
-                self.late += filter(None, [text_of(report["misses"])])
+            report = proxy.end()
+            wrong = "rewind: the proxy ended without a report" if report is None else wrong_in(report)
+            self.late += filter(None, [wrong])
         self._proxies.clear()
 
 
@@ -171,7 +172,7 @@ def _new_misses(item: pytest.Item) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End the proxies; a call that was refused after its test had ended fails the session."""
+    """End the proxies; a call that was refused or lost after its test had ended fails the session."""
     plugin = session.config.stash[_PLUGIN]
     plugin.end()
     if (output := getattr(session.config, "workeroutput", None)) is not None:
@@ -187,8 +188,8 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Name the calls that were refused after their test had ended."""
+    """Name the calls that were refused or lost after their test had ended."""
     if late := config.stash[_PLUGIN].late:
-        terminalreporter.section("refused after the test had ended", red=True)
+        terminalreporter.section("refused or lost after the test had ended", red=True)
         for text in late:
             terminalreporter.write_line(text)

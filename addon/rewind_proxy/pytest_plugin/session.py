@@ -63,13 +63,11 @@ class Rewind:
         """The refused calls that were not told of yet, as text; empty when there are none."""
         misses = self.report()["misses"][self._told :]
         self._told += len(misses)
-        return text_of(misses)
+        return wrong_in({"misses": misses})
 
     def finish(self) -> str:
         """What is wrong at the very end: late refused calls, and lost recordings, as text."""
-        parts = [self.new_misses()]
-        for failure in self._total["failures"]:
-            parts.append(f"rewind: a call could not be recorded ({failure['step']}): {failure['reason']}")
+        parts = [self.new_misses(), wrong_in({"failures": self._total["failures"]})]
         if self._proxy.mode == "replay" and not self._total["steps"] and not self._allow_empty:
             warnings.warn(
                 RewindWarning(
@@ -85,9 +83,13 @@ def _sum(before: Any, added: Any) -> Any:
     return added if before is None or isinstance(added, str) else before + added
 
 
-def text_of(misses: list[Report]) -> str:
-    """Refused calls, as a person reads them."""
-    return "\n".join(miss["text"] for miss in misses)
+def wrong_in(report: Report) -> str:
+    """The refused calls and lost recordings of a report, as a person reads them; empty without any."""
+    lost = (
+        f"rewind: a call could not be recorded ({failure['step']}): {failure['reason']}"
+        for failure in report.get("failures", ())
+    )
+    return "\n".join((*(miss["text"] for miss in report.get("misses", ())), *lost))
 
 
 class Proxy:

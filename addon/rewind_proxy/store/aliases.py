@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from rewind_proxy.canonical.jcs import store_dumps, store_loads
 from rewind_proxy.canonical.model import JsonValue
-from rewind_proxy.errors import CorruptRecordError, StoreError
+from rewind_proxy.errors import CorruptRecordError, StoreError, traceback_of
 from rewind_proxy.store import structure
 from rewind_proxy.store.blobs import compress, decompress
 from rewind_proxy.store.generations import Generations
@@ -129,8 +129,9 @@ class Aliases:
             return compute(record, self.body(record))
         except CorruptRecordError:
             return None  # a check names it
-        except Exception:  # a fault of ours with this one request must not cost all the others
-            _logger.exception("rewind: alias %s cannot be keyed; it will not answer", record.id)
+        except Exception as error:  # a fault of ours with this one request must not cost all the others
+            why = traceback_of(error)
+            _logger.error("rewind: alias %s cannot be keyed; it will not answer\n%s", record.id, why)
             return None
 
     def _missing(self, txn: Txn) -> list[AliasRecord]:

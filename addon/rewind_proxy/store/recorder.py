@@ -13,7 +13,7 @@ from queue import Empty, Full, Queue
 from threading import Event
 from typing import Self
 
-from rewind_proxy.errors import RewindError, StoreError
+from rewind_proxy.errors import StoreError, traceback_of, words_of
 from rewind_proxy.store.cassettes import Store
 from rewind_proxy.store.exchange import Exchange, Refusal
 from rewind_proxy.store.log import Log
@@ -201,15 +201,13 @@ class Recorder:
         if self._on_failure is not None:
             try:
                 self._on_failure(text)
-            except Exception:  # the thread goes on whatever the caller's function does
-                _logger.exception("rewind: telling of a failed recording failed")
+            except Exception as error:  # the thread goes on whatever the caller's function does
+                _logger.error("rewind: telling of a failed recording failed\n%s", traceback_of(error))
 
 
 def _in_words(error: BaseException) -> str:
-    # The text of a foreign error may quote the value it choked on, a credential perhaps.
-    return (
-        str(error) if isinstance(error, RewindError | OSError) else f"{type(error).__name__} in the recorder"
-    )
+    words = words_of(error)
+    return f"{words} in the recorder" if words == type(error).__name__ else words
 
 
 def failed_step(step: StepRecord, error: BaseException) -> StepRecord:

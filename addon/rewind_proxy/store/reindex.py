@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.model import JsonValue
-from rewind_proxy.errors import CorruptRecordError
+from rewind_proxy.errors import CorruptRecordError, traceback_of
 from rewind_proxy.store import index, recordings
 from rewind_proxy.store.generations import Generations
 from rewind_proxy.store.recordings import RecordReader
@@ -71,8 +71,9 @@ def _keyed(
         return key, None, None  # quarantined, and so counted
     try:
         return key, record, compute(record, body)
-    except Exception:  # a fault of ours with this one request must not cost all the others
-        _logger.exception("rewind: cassette %s cannot be keyed; it will not be matched", record.id)
+    except Exception as error:  # a fault of ours with this one request must not cost all the others
+        why = traceback_of(error)
+        _logger.error("rewind: cassette %s cannot be keyed; it will not be matched\n%s", record.id, why)
         return key, record, None
 
 

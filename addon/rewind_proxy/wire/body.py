@@ -1,7 +1,8 @@
 """Content codings: a body as its sender meant it, whole or not at all.
 
 A coded body is decoded by every coding in its `Content-Encoding`, last applied first (RFC 9110 §8.4). What is
-unknown, cut, followed by other bytes or larger than the limit raises: a prefix is never taken for the body.
+unknown, cut, followed by other bytes or larger than the limit raises: a prefix is never taken for the body,
+unless it is known to be one and asked for.
 Memory stays near the limit even for a body made to explode.
 """
 
@@ -55,6 +56,10 @@ class _Output:
         return b"".join(self._pieces)
 
 
+class _CutShortError(OpaqueBodyError):
+    """The body ended before its coding did; the output has what came."""
+
+
 def _slices(data: bytes, size: int) -> Iterator[bytes]:
     return (data[start : start + size] for start in range(0, len(data), size))
 
@@ -77,7 +82,7 @@ def _inflate(data: bytes, output: _Output, wbits: int, members: int, coding: str
                 raise OpaqueBodyError(f"{coding}: damaged") from None
             rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
     if not decoder.eof:
-        raise OpaqueBodyError(f"{coding}: cut short")
+        raise _CutShortError(f"{coding}: cut short")
 
 
 def _gzip(data: bytes, output: _Output) -> None:
@@ -109,7 +114,7 @@ def _zstd(data: bytes, output: _Output) -> None:
                 raise OpaqueBodyError("zstd: damaged") from None
             rest = decoder.unused_data if decoder.eof else b""
     if not decoder.eof:
-        raise OpaqueBodyError("zstd: cut short")
+        raise _CutShortError("zstd: cut short")
 
 
 def _brotli(data: bytes, output: _Output) -> None:
@@ -126,7 +131,7 @@ def _brotli(data: bytes, output: _Output) -> None:
             except brotli.error:
                 raise OpaqueBodyError("br: damaged") from None
     if not decoder.is_finished():
-        raise OpaqueBodyError("br: cut short")
+        raise _CutShortError("br: cut short")
 
 
 _DECODERS: dict[str, Callable[[bytes, _Output], None]] = {
@@ -138,11 +143,12 @@ _DECODERS: dict[str, Callable[[bytes, _Output], None]] = {
 }
 
 
-def decode(body: bytes, encoding: str, limit: int) -> bytes:
+def decode(body: bytes, encoding: str, limit: int, *, cut: bool = False) -> bytes:
     """`body` without the codings of a `Content-Encoding` header (`""` and `identity` are none).
 
     Raises `OpaqueBodyError` for an unknown coding, a cut or damaged stream, bytes after its end, and more
-    than `limit` bytes at any stage. An empty body has nothing to decode.
+    than `limit` bytes at any stage. With `cut` a stream may end early: what came of it is given. An empty
+    body has nothing to decode.
     """
     codings = [name for item in encoding.split(",") if (name := item.strip().lower()) not in ("", "identity")]
     if len(codings) > _MAX_CODINGS:
@@ -156,6 +162,10 @@ def decode(body: bytes, encoding: str, limit: int) -> bytes:
         return body
     for coding in reversed(codings):
         output = _Output(limit)
-        _DECODERS[coding](body, output)
+        try:
+            _DECODERS[coding](body, output)
+        except _CutShortError:
+            if not cut:
+                raise
         body = output.join()
     return body
