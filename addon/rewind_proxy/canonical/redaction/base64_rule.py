@@ -23,6 +23,8 @@ _PREFIXES = (
 _DECODED = 160
 """Characters that are decoded at once: enough for what tells a credential."""
 _GROUP = 4
+_LEAST_PART = 4
+"""Characters: what is shorter stands in any text. Of `sk-` alone that leaves five of nine places."""
 
 
 def _inner(prefix: str, offset: int) -> tuple[str, int]:
@@ -44,7 +46,12 @@ _INNER: dict[str, list[_Inner]] = {
 }
 # The same once more: base64 of base64, as a secret of Kubernetes that was encoded by hand first.
 _TWICE: list[tuple[str, int, list[_Inner]]] = [
-    (*_inner(part, offset), once) for once in _INNER.values() for part, _, _ in once for offset in range(3)
+    (*_inner(part, offset), once)
+    for prefix in ("sk-ant-", "sk-proj-", "sk-svcacct-", "sk-or-v1-", *_PREFIXES)
+    for once in [[(*_inner(prefix, offset), _rules(prefix)) for offset in range(3)]]
+    for part, _, _ in once
+    for offset in range(3)
+    if len(_inner(part, offset)[0]) >= _LEAST_PART
 ]
 _REST = re.compile(
     # The next line belongs to it where this one is as long as `base64` and `openssl` make them.

@@ -30,13 +30,13 @@ from rewind_proxy.canonical.redaction.judge import (
     looks_secret,
 )
 from rewind_proxy.canonical.redaction.login import (
+    COMMAND_WORDS,
     LOGIN_FILE_WORDS,
-    LOGIN_WORDS,
     command_passwords,
     digest_responses,
     login_files,
 )
-from rewind_proxy.canonical.redaction.manifests import manifest_secrets
+from rewind_proxy.canonical.redaction.manifests import MANIFEST_WORDS, manifest_secrets
 from rewind_proxy.canonical.redaction.pairs import named_values
 from rewind_proxy.canonical.redaction.places import name_kind
 from rewind_proxy.canonical.redaction.rules import MARK, MARK_PATTERN, QUOTE, Span
@@ -278,7 +278,7 @@ CONTEXT_RULES: tuple[ContextRule, ...] = (
     ContextRule(
         "RW312",
         "command-password",
-        LOGIN_WORDS,
+        COMMAND_WORDS,
         command_passwords,
     ),
     ContextRule("RW313", "login-file", LOGIN_FILE_WORDS, login_files),
@@ -287,6 +287,6 @@ CONTEXT_RULES: tuple[ContextRule, ...] = (
     ContextRule("RW317", "named-value", ("value", "<string", "<key", "kty"), named_values),
     ContextRule("RW318", "foreign-password", FOREIGN_WORDS, foreign_passwords),
     ContextRule("RW319", "table-column", COLUMN_WORDS, column_secrets),
-    ContextRule("RW320", "kubernetes-secret", ("secret",), manifest_secrets),
+    ContextRule("RW320", "kubernetes-secret", MANIFEST_WORDS, manifest_secrets),
     ContextRule("RW321", "password-field", ("<input",), field_values),
 )

@@ -38,7 +38,8 @@ _COMMANDS = tuple(
         ("ldap", r"(?:search|modify|add|delete|passwd|whoami)", rf"-w[ ]{{0,4}}{_GIVEN}"),
         ("smbclient", "", rf"-U[ ]{{0,4}}{QUOTE}?[\w.\\/@-]{{1,128}}%{_VALUE}"),
         ("az login", "", rf"-p[ ]{{1,4}}{_GIVEN}"),
-        ("http", "s?", rf"-a[ ]{{1,4}}{_USER}:{_VALUE}"),
+        ("http -a", "", rf"{_USER}:{_VALUE}"),
+        ("https -a", "", rf"{_USER}:{_VALUE}"),
         ("openssl", "", rf"-k[ ]{{1,4}}{_GIVEN}"),
         (
             "sqlplus",
@@ -50,7 +51,10 @@ _COMMANDS = tuple(
         ("curl", r"(?:\.exe)?", rf"(?:-b|--cookie)(?:[ \t]{{0,4}}|=){QUOTE}?{_COOKIES}"),
     )
 )
-LOGIN_WORDS = (" -p", " -a ", " -w", " -u", " -k ", "curl", "sqlplus ", "--from-literal")
+COMMAND_WORDS = (
+    *"sshpass mysql mariadb redis-cli openssl ldap smbclient sqlplus curl --from-literal".split(),
+    *("docker login", "podman login", "registry login", "az login", "http -a", "https -a"),
+)
 """One of these stands in every text with such a command."""
 _LINE_END = re.compile(r"[\n\r;|]|\\n|&&")
 
@@ -93,7 +97,8 @@ _PGPASS = re.compile(
     r"(?m:^)(?:[\w.-]{1,253}|\*):(?:[0-9]{4,5}|\*):(?:[A-Za-z_][\w-]{0,62}|\*):[\w.@-]{1,63}:"
     rf"(?P<password>(?:{MARK_PATTERN}|\\[:\\]|[^\s:\\\"'`]){{1,256}})(?=\r?\n|\Z)"
 )
-LOGIN_FILE_WORDS = ("machine", "login", ":*:", ":543", ":643", ":654", "pgpass")
+_PGPASS_WORDS = (":*:", ":5432:", ":5433:", ":6432:", ":6543:", "pgpass")
+LOGIN_FILE_WORDS = ("login", *_PGPASS_WORDS)
 """One of these stands in every text with such a line, in lower case."""
 _LITERAL = re.compile(
     rf"--from-literal[= ]{QUOTE}?[\w.-]{{1,253}}={QUOTE}?"
@@ -103,7 +108,10 @@ _LITERAL = re.compile(
 
 def login_files(text: str, lowered: str) -> Iterator[Span]:
     """`machine h login u password …` of a `.netrc`, `host:port:database:user:…` of a `.pgpass`."""
-    for pattern in (_NETRC, _NETRC_DEFAULT, _PGPASS):
+    patterns = [_NETRC, _NETRC_DEFAULT] if "login" in lowered else []
+    if any(word in lowered for word in _PGPASS_WORDS):
+        patterns.append(_PGPASS)
+    for pattern in patterns:
         for found in pattern.finditer(lowered):
             start, stop = found.span("password")
             if not is_reference(text[start:stop]):

@@ -19,6 +19,10 @@ _MEMBER = re.compile(
 _PLAIN = re.compile(r"\S(?:[^\n\r]*[^\s])?")
 
 
+MANIFEST_WORDS = ("kind: secret", 'kind: "secret"', "kind: 'secret'", '"kind"')
+"""One of these stands in every text with such data, in lower case."""
+
+
 @dataclass(slots=True)
 class _Mapping:
     """A mapping of YAML that is being read."""
@@ -34,9 +38,9 @@ class _Mapping:
 
 def manifest_secrets(text: str, lowered: str) -> Iterator[Span]:
     """The values of `data` and `stringData` beside `kind: Secret`, in YAML and in JSON within a text."""
-    if "kind: secret" in lowered or 'kind: "secret"' in lowered or "kind: 'secret'" in lowered:
+    if any(word in lowered for word in MANIFEST_WORDS[:3]):
         yield from _of_yaml(text)
-    if '"data"' in text or '"stringData"' in text:
+    if '"Secret"' in text:
         yield from _of_json(text)
 
 

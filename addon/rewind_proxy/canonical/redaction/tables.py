@@ -20,11 +20,15 @@ from rewind_proxy.canonical.redaction.places import NameKind, name_kind
 from rewind_proxy.canonical.redaction.rules import MARK, Span
 from rewind_proxy.canonical.text import places
 
-COLUMN_WORDS = (
+_STEMS = ("passw", "passphrase", "pwd", "kennwort", "secret", "token", "key")
+_NAMES = (
     *"password passwd passphrase passwort kennwort pwd secret token".split(),
     *(f"{what}{joint}key" for what in ("api", "access", "private") for joint in ("", "_", "-", " ")),
 )
-"""One of these stands in every such header, in lower case."""
+_ENDS = (",", ";", "\t", "|", " |", "│", " │", "  ", "\n", "\r", " \n", '",', '";', '"\t', '"\n', '"\r')
+COLUMN_WORDS = tuple(name + end for name in _NAMES for end in _ENDS)
+"""One of these stands in every such table, in lower case."""
+_NAMED = re.compile(rf"(?:{'|'.join(stem + '[a-z]{0,3}' for stem in _STEMS)})[\"' ]?(?=[|│\t;,\r\n ])")
 _DELIMITERS = "|│\t;,"
 _LONGEST_LINE = 1000
 _MOST_COLUMNS = 64
@@ -43,9 +47,9 @@ def column_secrets(text: str, lowered: str) -> Iterator[Span]:
     """The values below `password`, `api_key`, `token` … in a table."""
     lines = {
         text.rfind("\n", max(0, at - _LONGEST_LINE), at) + 1
-        for word in COLUMN_WORDS
-        for at in places(lowered, word)
-        if lowered[at + len(word) : at + len(word) + 1] in _AFTER_NAME
+        for stem in _STEMS
+        for at in places(lowered, stem)
+        if _NAMED.match(lowered, at)
     }
     done = 0
     for start in sorted(lines):
@@ -69,9 +73,6 @@ def column_secrets(text: str, lowered: str) -> Iterator[Span]:
                     cell = _trimmed(line, cells[index])
                     if _is_credential(line[slice(*cell)], kind, written=mark in "|│"):
                         yield first + cell[0], first + cell[1]
-
-
-_AFTER_NAME = frozenset(["", *_DELIMITERS, " ", "\n", "\r", '"', "'", "_", "s"])
 
 
 def _line_end(text: str, start: int) -> int:
