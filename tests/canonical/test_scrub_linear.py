@@ -22,7 +22,8 @@ HOSTILE = (
     "09:00:01.123456 -rw-r--r--\t1\tu\tu\t1\t -1234-1234-abcd- 2026年 bbbb1b "
     "(node: process\t[1 :\tline\t1:\t1\t at\t0xa [10:11:12]\t 10:11:12\t Start\tat\t10:11:12 \n10:11:12\t "
     "PID\tTTY\tCMD\n PID\tTTY\tCMD\n1\tx\ty\n CONTAINER\tID \n[09:00:00]\t[1]\t \n09:00:00\tb\ta[1] \n[ "
-    "heute\tist\t1\ta\t 今天是2026年 2026年1月1日\t星期 09:00elapsed\t %\tcpu\t1s\tuser\t B/s)\t |\t1.2\tMB/s Dload\tUpload\t READY\t-bcdfghjk-bcdf 1.2MB/s━"
+    "heute\tist\t1\ta\t 今天是2026年 2026年1月1日\t星期 "
+    "09:00elapsed\t %\tcpu\t1s\tuser\t B/s)\t |\t1.2\tMB/s Dload\tUpload\t READY\t-bcdfghjk-bcdf 1.2MB/s━"
 ).split(" ")
 SIZE = 100_000
 
