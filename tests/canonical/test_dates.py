@@ -172,3 +172,51 @@ def test_the_clock_of_a_log(text: str, seen: str) -> None:
     """A line of a log may start with the time of day; the line of a transcript says where it stands."""
     assert scrubbed(text, "tool_result") == seen
     assert "⟨" not in scrubbed(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("Date du jour : lundi 30 novembre 2026", "Date du jour : @"),
+        ("Nous sommes le 1er décembre 2026.", "Nous sommes le @."),
+        ("Heutiges Datum: 30.11.2026", "Heutiges Datum: @"),
+        ("Heute ist Montag, der 30. November 2026", "Heute ist @"),
+        ("Fecha actual: 30 de noviembre de 2026", "Fecha actual: @"),
+        ("Hoy es lunes, 30 de noviembre de 2026", "Hoy es @"),
+        ("Data odierna: 30 novembre 2026", "Data odierna: @"),
+        ("**Data atual:** 30/11/2026", "**Data atual:** @"),
+        ("Huidige datum: 30 november 2026", "Huidige datum: @"),
+        ("Dzisiejsza data: 30.11.2026", "Dzisiejsza data: @"),
+        ("Сегодня: 30 ноября 2026 г.", "Сегодня: @ г."),
+        ("今日の日付: 2026年11月30日", "今日の日付: @"),
+        ("現在の日付は2026年11月30日です", "現在の日付は@です"),
+        ("今天是2026年11月30日，星期一", "今天是@"),
+        ("오늘 날짜: 2026년 11월 30일", "오늘 날짜: @"),
+    ],
+)
+def test_a_date_beside_a_cue_in_another_language(text: str, seen: str) -> None:
+    """Today, as agents tell it to those who do not read English."""
+    assert scrubbed(text) == seen.replace("@", "⟨date:1⟩")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "que s'est-il passé le 30 novembre 2026 ?",
+        "Geburtsdatum: 30.11.2026",
+        "fecha de entrega: 30/11/2026",
+        "2026年11月30日に何があった",
+        "30 ноября 2026 г.",
+        "heute ist ein guter Tag, anders als am 30.11.2026",
+        "Heute ist v2 da",
+    ],
+)
+def test_a_date_without_a_cue_in_another_language_stays(text: str) -> None:
+    """Birthdays, deliveries and questions are meaning in every language."""
+    assert scrubbed(text) == text
+
+
+@pytest.mark.parametrize("text", ["2026年11月30日 星期一 09:00:01 CST", "2026年11月30日 上午9:00:01"])
+def test_a_time_in_chinese(text: str) -> None:
+    """The day of the week and the half of the day are parts of a time."""
+    assert scrubbed(text) == "⟨time:1⟩"

@@ -315,6 +315,57 @@ def test_names_that_a_person_may_give_below_temp(name: str) -> None:
     assert scrubbed(f"/tmp/{name}") == [f"⟨tmp⟩/{name}"]
 
 
+@pytest.mark.parametrize(
+    "variable", ["$TMPDIR", "${TMPDIR}", "${TMPDIR:-/tmp}", "$TEMP", "%TEMP%", "$env:TEMP", "%TMP%"]
+)
+def test_random_names_below_the_variable_of_the_temp_folder(variable: str) -> None:
+    """The variable stays as it is written, and so does what a person has called a file."""
+    separator = "\\" if "%" in variable or ":T" in variable else "/"
+    [random] = scrubbed(f"wrote {variable}{separator}run-8f3a{separator}out.txt")
+    assert random == f"wrote {variable}{separator}⟨random:1⟩{separator}out.txt"
+    [named] = scrubbed(f"wrote {variable}{separator}out.txt, TMPDIR/run-8f3a")
+    assert named == f"wrote {variable}{separator}out.txt, TMPDIR/run-8f3a"
+
+
+# In URLs.
+
+CODED = [
+    ("/home/a/app", "https://x.test/?p=%2Fhome%2Fa%2Fapp%2Fx.py"),
+    ("/home/a/app", "https://x.test/?path=%2fhome%2fa%2fapp&x=1"),
+    ("/home/a b/app", "https://x.test/?p=%2Fhome%2Fa%20b%2Fapp%2Fx.py"),
+    ("/home/a b/app", "https://x.test/?p=%2Fhome%2Fa+b%2Fapp%2Fx.py"),
+    ("/home/ä/app", "https://x.test/?p=%2Fhome%2F%C3%A4%2Fapp%2Fx.py"),
+    ("C:\\Users\\a\\app", "https://x.test/?p=C%3A%5CUsers%5Ca%5Capp%5Cx.py"),
+    ("C:\\Users\\a\\app", "https://x.test/?p=c%3A%2FUsers%2Fa%2Fapp%2Fx.py"),
+    ("C:\\Users\\a b\\app", "file:///C:/Users/a%20b/app/x.py"),
+    ("C:\\Users\\a\\app", "\\\\?\\C:\\Users\\a\\app\\x.py"),
+    ("/home/a/app", "file://wsl.localhost/Ubuntu/home/a/app/x.py"),
+    ("/home/a/app", "file://wsl%24/Ubuntu/home/a/app/x.py"),
+]
+
+
+@pytest.mark.parametrize(("root", "text"), CODED)
+def test_a_root_with_its_separators_escaped(root: str, text: str) -> None:
+    """As the value of a parameter, as a share of WSL, and with the prefix of a long path."""
+    assert "⟨cwd⟩" in told(root, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://x.test/?p=%2Fhome%2Fa%2Fapp2",
+        "https://x.test/?p=%2Fhome%2Fa%2Fapp%20old",
+        "https://x.test/?p=%2Fhome%2Fa%2Fapp-old%2Fx",
+        "https://x.test/?p=%2Fsrv%2Fhome%2Fa%2Fapp",
+        "https://x.test/?p=x%2Fhome%2Fa%2Fapp",
+        "https://x.test/?p=%2Fhome%2Fa",
+    ],
+)
+def test_an_escaped_path_of_another_folder(text: str) -> None:
+    """A longer name, a path that goes on before, and the folder above are no root."""
+    assert "⟨cwd⟩" not in told("/home/a/app", text)
+
+
 def test_a_name_with_an_extension() -> None:
     """The extension of a random name stays."""
     assert scrubbed("/tmp/run-8f3a91.log") == ["⟨tmp⟩/⟨random:1⟩.log"]
@@ -341,6 +392,11 @@ def test_a_name_with_an_extension() -> None:
         "/tmp/aBcDeFgH-_.aB",
         "/c/Users/a ",
         "\\/home\\/a ",
+        "PWD=/a %2Fa",
+        "%2Fhome%2Fa",
+        "$TMPDIR/",
+        "${TMPDIR:-",
+        "\\\\?\\C:\\",
     ],
 )
 def test_time_is_linear(unit: str) -> None:

@@ -98,7 +98,7 @@ def test_what_may_stand_beside_a_time(text: str, seen: str) -> None:
         ("2026-11-30 09:00,12,13", "⟨time⟩,12,13"),
         ("2026-11-30 09:00:01,123,a", "⟨time⟩,123,a"),
         ("2026-11-30 09:00:01,123 INFO", "⟨time⟩ INFO"),
-        ("I1130 09:00:01.123456 1 a.go:7] up", "I⟨time⟩ 1 a.go:7] up"),
+        ("I1130 09:00:01.123456 1 a.go:7] up", "I⟨time⟩ ⟨process⟩ a.go:7] up"),
         ("-rw-r--r-- 1 u u 12 Nov 30 09:00 a.txt", "-rw-r--r-- 1 u u 12 ⟨time⟩ a.txt"),
         ("drwxr-xr-x 2 u u 4.0K Nov 30 09:00 2025", "drwxr-xr-x 2 u u 4.0K ⟨time⟩ 2025"),
         ("-rw-r--r-- 1 u u 12 Nov 30 2024 a.txt", "-rw-r--r-- 1 u u 12 ⟨time⟩ a.txt"),

@@ -100,6 +100,9 @@ SPACED = {"/home/a/my app": "/srv/её x"}
     [
         (SPACED, "cd /home/a/my\\ app/src", "cd /srv/её\\ x/src"),
         (SPACED, "file:///home/a/my%20app/x", "file:///srv/%D0%B5%D1%91%20x/x"),
+        (POSIX, "?p=%2Fhome%2Fa%2Fapp%2Fx", "?p=%2Fbuilds%2F7%2Fapp%2Fx"),
+        (SPACED, "?p=%2Fhome%2Fa%2Fmy%20app%2Fx", "?p=%2Fsrv%2F%D0%B5%D1%91%20x%2Fx"),
+        (POSIX, "?p=%2Fsrv%2Fhome%2Fa%2Fapp2%2Fx", "?p=%2Fsrv%2Fhome%2Fa%2Fapp2%2Fx"),
         (POSIX, "in \\/home\\/a\\/app\\/x", "in \\/builds\\/7\\/app\\/x"),
         ({"/app": "/home/a/app"}, "tmp/-app/tasks/b.output", "tmp/-home-a-app/tasks/b.output"),
         ({"/app": "/home/a/app"}, "grep -app x my-app/y -app", "grep -app x my-app/y -app"),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.date_forms import AFTER, CLOCK, DATE, EPOCH, ZONE
+from rewind_proxy.canonical.foreign_dates import FOREIGN_CUES, foreign_dates
 from rewind_proxy.canonical.spans import Span
 
 # Between cue and date: blanks, a line's end, emphasis of Markdown, quotes (escaped or not).
@@ -102,7 +103,7 @@ _CUES = (
 )
 _CUES_OF_WORD = {word: [cue for cue in _CUES if cue.word == word] for word in {cue.word for cue in _CUES}}
 _WORDS = re.compile("|".join(_CUES_OF_WORD))
-CUE_WORDS = frozenset(_CUES_OF_WORD)
+CUE_WORDS = FOREIGN_CUES.union(_CUES_OF_WORD)
 """One of these stands in every text with a cue, in lower case."""
 _WORDS_IN_ANY_CASE = re.compile(_WORDS.pattern, re.ASCII | re.IGNORECASE)
 
@@ -148,8 +149,11 @@ def date_spans(
         for match in _LOGGED.finditer(text):
             start, end = match.span(match.lastindex or 0)
             yield Span(start, end, "RS104", kind, text[start:end], numbered)
-    if not CUE_WORDS.isdisjoint(words):
+    if not words.isdisjoint(_CUES_OF_WORD):
         for start, end in _cued(text):
+            yield Span(start, end, "RS104", kind, text[start:end], numbered)
+    if not words.isdisjoint(FOREIGN_CUES):
+        for start, end in foreign_dates(text, words):
             yield Span(start, end, "RS104", kind, text[start:end], numbered)
     if member.lower() in DATE_MEMBERS and (whole := _WHOLE_DATE.fullmatch(text)):
         yield Span(*whole.span(1), "RS104", kind, whole[1], numbered)

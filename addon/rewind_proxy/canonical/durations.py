@@ -71,6 +71,9 @@ _NAMED = {
 DURATION_WORDS = frozenset(_NAMED)
 """One of these stands in every text with a number that is called a duration, in lower case."""
 _NEAR = 24
+_BEFORE_CLOCK = (" in ", " took ", " eta ", " uptime ")
+# Jest says so when it knows of an earlier run.
+_ESTIMATE = re.compile(r", estimated [0-9.]{1,12} (?:m|s|ms)\b")
 # `time -p`
 _POSIX = re.compile(r"(?m:^)(?:real|user|sys) ([0-9]+\.[0-9]+)(?m:$)")
 
@@ -80,12 +83,12 @@ def duration_spans(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]
     for match in _SPELLED.finditer(text):
         start, end = match.span()
         if match["clock"]:
-            if text.endswith((" in ", " took "), 0, start):
+            if text.endswith(_BEFORE_CLOCK, 0, start):
                 yield start, end
             continue
         bare = _BARE.match(match[0])
         if bare is None or (bare["unit"] == "s" and bare["point"]) or _told(text, start, end):
-            yield start, end
+            yield start, (estimate.end() if (estimate := _ESTIMATE.match(text, end)) else end)
     if not DURATION_WORDS.isdisjoint(words):
         yield from _named(text)
     if "real " in text:

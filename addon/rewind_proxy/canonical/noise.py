@@ -1,6 +1,7 @@
-"""Noise in tool results only: durations, process ids, ids that the client makes (DESIGN §5).
+"""Noise in tool results only: durations, process ids, ids made at random (DESIGN §5).
 
-In a user's words these mean something.
+In a user's words these mean something. What a whole line tells is in `noise_lines`, what a table's header
+does in `process_tables`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rewind_proxy.canonical.durations import DURATION_WORDS, duration_spans
+from rewind_proxy.canonical.noise_lines import LINE_WORDS, line_spans
+from rewind_proxy.canonical.process_tables import PROCESS_WORDS, process_spans
 from rewind_proxy.canonical.spans import Span
 from rewind_proxy.canonical.text import folded, places
 
@@ -39,14 +42,16 @@ _LOOKS_RANDOM = (
     rf"(?=[a-z]*[0-9]+[a-z]|[a-z0-9]*?{_CONSONANT}{{5}}|(?=[a-z]*[0-9])[a-z0-9]*?{_CONSONANT}{{4}})"
 )
 
+_CONTAINER = r"((?=[a-f]{0,63}[0-9])(?:[0-9a-f]{64}|[0-9a-f]{12}))(?![\w])"
+
 # CLIENTS.md: what Codex, Claude Code, Gemini CLI and Qwen Code write into tool results.
 NOISE_IN_TOOL_RESULTS = (
     _rule(
         "RS202",
         "process",
-        ("pid", "ppid", "pgid", "process id", "process_id", "process group"),
-        r"(?<![A-Za-z0-9])(?i:p?pid|pgid|process[ _]id|process group (?:id|pgid))"
-        r"[\"'\\]{0,4}+[:= ]\s{0,8}+([0-9]+)\b",
+        ("pid", "pgid", "process id", "process_id", "process group"),
+        r"(?i:(?:(?<![a-z0-9])|(?<=p)(?<![a-z0-9]p))(?:pid|pgid|process[ _]id|process group (?:id|pgid)))"
+        r"[\"'\\]{0,4}+[ \t]?[:= ]\s{0,8}+([0-9]+)\b",
         numbered=False,
     ),
     _rule(
@@ -86,6 +91,9 @@ NOISE_IN_TOOL_RESULTS = (
     _rule("RS202", "process", (":tid ",), r":tid ([0-9]+)\]", numbered=False),
     # Where an object of Python's lies in memory, which is another place on each run.
     _rule("RS203", "address", (" at 0x",), r" at (0x[0-9a-f]{6,16})>"),
+    # Go's heap, and a sanitiser's report.
+    _rule("RS203", "address", ("0xc000",), r"(0xc000[0-9a-f]{6})\b"),
+    _rule("RS203", "address", (" address 0x",), r" address (0x[0-9a-f]{6,16})\b"),
     _rule("RS203", "session", ("running with session id ",), r"running with session ID ([0-9]+)\b"),
     _rule("RS203", "chunk", ("chunk id: ",), r"Chunk ID: ([0-9a-f]{4,})\b"),
     _rule("RS203", "agent", ("agent", "task"), rf"(?i:agent|task)[_ -]?[Ii][Dd]{_IS}{_AGENT}"),
@@ -105,15 +113,66 @@ NOISE_IN_TOOL_RESULTS = (
         ("tool-results",),
         r"(?<=[\\/])tool-results[\\/]{1,2}((?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{6,})\.\w+",
     ),
+    # Containers and what Docker's first builder made on the way, by what stands before and after; a layer's
+    # digest is of its content and stays.
+    _rule("RS203", "container", ("container ",), rf"(?i:container) {_CONTAINER}"),
+    _rule(
+        "RS203",
+        "container",
+        ("container",),
+        rf"(?i:container)[_-]?[Ii][Dd]{_IS}(?:docker://|containerd://)?{_CONTAINER}",
+    ),
+    _rule("RS203", "container", ("containers/", "docker-"), rf"(?:containers/|docker-){_CONTAINER}"),
+    _rule("RS203", "container", ("---> ",), rf"---> (?:Running in )?{_CONTAINER}"),
+    _rule("RS203", "container", ("successfully built ",), rf"Successfully built {_CONTAINER}"),
+    _rule("RS203", "container", ("root@",), r"root@([0-9a-f]{12})(?=:[/~])"),
+    # Cargo's tests, and the seeds that test runners draw.
+    _rule("RS203", "artifact", ("deps",), r"deps[\\/]{1,2}[\w-]{1,64}-([0-9a-f]{16})\b"),
+    _rule(
+        "RS203",
+        "seed",
+        ("randomized with seed ", "run options: --seed ", "--randomly-seed="),
+        r"(?:Randomized with seed |Run options: --seed |--randomly-seed=)([0-9]{1,20})\b",
+        numbered=False,
+    ),
+    _rule("RS203", "inode", ("inode: ",), r"Inode: ([0-9]{1,20})\b"),
+    # The port of a client, as uvicorn logs it.
+    _rule("RS203", "port", ("127.0.0.1:",), r"127\.0\.0\.1:([0-9]{5}) - \"", numbered=False),
 )
+_CONTAINER_WORDS = frozenset({"container id", "ready", "pod/"})
+_LONGEST_ROW = 1000
+_CONTAINER_ROW = re.compile(r"([0-9a-f]{12})[ \t]")
+# Kubernetes makes names of letters and digits that spell no word.
+_SAFE = "[bcdfghjklmnpqrstvwxz2456789]"
+_POD = re.compile(rf"-(?<=[a-z0-9]-){_SAFE}{{8,10}}-({_SAFE}{{5}})(?![\w-])")
 
 
-NOISE_WORDS = DURATION_WORDS.union(*(noise.words for noise in NOISE_IN_TOOL_RESULTS))
+def _container_spans(text: str) -> Iterator[Span]:
+    """The ids of the table that `docker ps` prints, and the random part of what `kubectl get pods` does."""
+    for at in places(text, "CONTAINER ID"):
+        line = text.find("\n", at, at + _LONGEST_ROW) + 1
+        while line and (row := _CONTAINER_ROW.match(text, line)):
+            yield Span(*row.span(1), "RS203", "container", row[1])
+            line = text.find("\n", row.end(), row.end() + _LONGEST_ROW) + 1
+    if "READY" in text or "pod/" in text:
+        for pod in _POD.finditer(text):
+            yield Span(*pod.span(1), "RS203", "pod", pod[1])
+
+
+NOISE_WORDS = DURATION_WORDS.union(
+    LINE_WORDS, PROCESS_WORDS, _CONTAINER_WORDS, *(noise.words for noise in NOISE_IN_TOOL_RESULTS)
+)
 """One of these stands in every text with noise that is no duration, in lower case."""
 
 
 def noise_spans(text: str, words: frozenset[str]) -> Iterator[Span]:
     """What is noise in the text of a tool result. `words` are those of `NOISE_WORDS` that it holds."""
+    if not PROCESS_WORDS.isdisjoint(words):
+        for start, end in process_spans(text):
+            yield Span(start, end, "RS202", "process", text[start:end], numbered=False)
+    yield from line_spans(text, words)
+    if not _CONTAINER_WORDS.isdisjoint(words):
+        yield from _container_spans(text)
     for start, end in duration_spans(text, words):
         yield Span(start, end, "RS201", "duration", text[start:end], numbered=False)
     if NOISE_WORDS.isdisjoint(words):

@@ -158,12 +158,18 @@ def shapes(text: str) -> Iterator[Shape]:
                     yield Shape(begin, match.end(), _WINDOWS_KINDS[(match.lastindex or 1) - 1])
 
 
+_EXTENDED = ("\\\\?\\", "\\\\\\\\?\\\\")
+"""What Windows puts before a path that may be long, and the same in JSON."""
+
+
 def start_of_drive(text: str, drive: int) -> int | None:
     """Where the path with a drive's letter at `drive` starts: in a URL with the slash before it."""
     if starts_path(text, drive):
         return drive
     if text[drive - 1] == "/" and starts_path(text, drive - 1):
         return drive - 1
+    if text.endswith(_EXTENDED, 0, drive):
+        return drive
     return None
 
 

@@ -15,7 +15,7 @@ from rewind_proxy.canonical.paths.shapes import start_of_drive
 _DRIVE = re.compile(r"([A-Za-z]):(?:[\\/]+|\Z)")
 # WSL, Cygwin and Git Bash have the drives of Windows so.
 _MOUNT = re.compile(r"/(?:mnt/|cygdrive/)?([a-z])/(?=[^/])")
-_WSL = re.compile(r"(?i)[\\/]{2,4}wsl(?:\$|\.localhost)[\\/]+[^\\/]+(?=[\\/])")
+_WSL = re.compile(r"(?i)[\\/]{2,4}wsl(?:\$|%24|\.localhost)[\\/]+[^\\/]+(?=[\\/])")
 _SHARE = re.compile(r"\\\\+(?=[^\\/])")
 # macOS has these as links: `/tmp` is `/private/tmp`.
 _PRIVATE = re.compile(r"/private(?=/(?:tmp|var|etc)(?:/|\Z))")
@@ -27,12 +27,21 @@ _SHORT_SLUG = 6
 MOUNTS = ("/mnt/", "/cygdrive/", "/")
 """Where WSL, Cygwin and Git Bash have the drives of Windows."""
 _LEAD = 96
+
+
+def value_in_url(folder: str) -> str:
+    """A folder, or a name of one, as the value of a parameter."""
+    return quote(folder, safe="", errors="surrogatepass")
+
+
 ESCAPES: tuple[Callable[[str], str], ...] = (
-    quote,
+    lambda folder: quote(folder, errors="surrogatepass"),
+    value_in_url,
     lambda folder: folder.replace(" ", "\\ "),
     lambda folder: json.dumps(folder)[1:-1],
 )
-"""How a POSIX folder with blanks or other letters is written in a URL, in a shell and in ASCII JSON."""
+"""How a POSIX folder is written in a URL and as a value in one, and with blanks or other letters in a shell
+and in ASCII JSON."""
 
 
 def escaped_slashes(folder: str) -> str:
@@ -84,34 +93,59 @@ class _Spellings:
     """What stands before `tail`."""
     wsl: re.Pattern[str] | None
     """A POSIX path as Windows sees it."""
+    coded: re.Pattern[str]
+    """As a value in a URL, where separators and colons are escaped too."""
 
 
 @lru_cache(maxsize=1024)
 def _spellings(literal: str) -> _Spellings:
     same = identity(literal)
     slug = slug_of(literal)
+    coded = re.compile(_coded(same) + _CODED_END)
     if same[1:2] == ":" or same.startswith("//"):
         head, _, rest = same.rstrip("/").removeprefix("//").partition("/")
         names = rest.split("/") if rest else []
-        tail = r"[\\/]" + _SEPARATOR.join(re.escape(name) for name in names)
+        tail = r"[\\/]" + _SEPARATOR.join(map(_in_url_or_not, names))
         if same.startswith("//"):
             lead = rf"(?:\\{{2,8}}|//){re.escape(head)}[\\/]{{0,3}}\Z"
         else:
             letter = f"[{head[0]}{head[0].upper()}]"
             lead = rf"(?:{letter}(?::|%3[Aa])|/(?:mnt/|cygdrive/)?{head[0]})[\\/]{{0,3}}\Z"
-        return _Spellings((), "", slug, re.compile(tail) if names else None, re.compile(lead), None)
+        return _Spellings((), "", slug, re.compile(tail) if names else None, re.compile(lead), None, coded)
     plain = [literal, same, *linked(literal)]
     if not literal.isascii() or " " in literal:
         plain += [spelt(same) for spelt in ESCAPES]
-    wsl = r"\\{1,4}".join(re.escape(name) for name in same.strip("/").split("/"))
+    wsl = _SEPARATOR.join(re.escape(name) for name in same.strip("/").split("/"))
     return _Spellings(
         tuple(dict.fromkeys(plain)),
         escaped_slashes(same),
         slug,
         None,
         None,
-        re.compile(rf"(?i:[\\/]{{2,4}}wsl(?:\$|\.localhost))[\\/]{{1,4}}[\w.-]{{1,64}}{_SEPARATOR}{wsl}"),
+        re.compile(rf"(?i:[\\/]{{2,4}}wsl(?:\$|%24|\.localhost))[\\/]{{1,4}}[\w.-]{{1,64}}{_SEPARATOR}{wsl}"),
+        coded,
     )
+
+
+_CODED_END = r"(?![\w.@+-])(?!%(?!2[Ff]|5[Cc]|2[26]|0[AaDd]|3[BbCcEe]))"
+"""The end of a name: a file below it follows, or what is in no name, as a quote or the next parameter."""
+
+
+def _coded(same: str) -> str:
+    """A pattern of a folder in which each separator is `%2F` or `%5C`."""
+    drive = f"[{same[0]}{same[0].upper()}](?::|%3[Aa])" if same[1:2] == ":" else ""
+    names = (same[2:] if drive else same).strip("/").split("/")
+    return drive + "".join(f"%(?:2[Ff]|5[Cc])(?:{_as_value(name)})" for name in names)
+
+
+def _in_url_or_not(name: str) -> str:
+    quoted = quote(name, errors="surrogatepass")
+    return re.escape(name) if quoted == name else f"(?:{re.escape(name)}|{re.escape(quoted)})"
+
+
+def _as_value(name: str) -> str:
+    quoted = value_in_url(name)
+    return "|".join(dict.fromkeys(re.escape(each) for each in (quoted, quoted.replace("%20", "+"))))
 
 
 def occurrences(text: str, literal: str) -> Iterator[tuple[int, int]]:
@@ -121,6 +155,10 @@ def occurrences(text: str, literal: str) -> Iterator[tuple[int, int]]:
         yield from _plain(text, spelling)
     if known.escaped and "\\/" in text:
         yield from _plain(text, known.escaped)
+    if "%2" in text or "%5" in text:
+        for match in known.coded.finditer(text):
+            if starts_path(text, match.start()):
+                yield match.span()
     if known.wsl and "wsl" in text:
         for match in known.wsl.finditer(text):
             if starts_path(text, match.start()) and ends_name(text, match.end()):

@@ -57,21 +57,32 @@ _RANDOM_NAME = re.compile(
     rf"|(?:[A-Za-z][A-Za-z_.-]*)?{_LONG_NUMBER}"
 )
 _NAMES = re.compile(r"[^\\/]+")
+# The temp folder by its variable, as shells, PowerShell and Windows write it.
+_VARIABLE = re.compile(
+    r"(?:\$(?:TMPDIR|TEMP|TMP)\b|\$\{(?:TMPDIR|TEMP|TMP)(?::?-[^{}\n]{0,64})?\}|\$env:(?:TMPDIR|TEMP|TMP)\b"
+    r"|%(?:TEMP|TMP)%)(?=[\\/])"
+)
 _MAX_NAMES = 8
 _LONGEST = 128
 
 
 def temp_name_spans(text: str, temp_roots: Iterable[Span]) -> Iterator[Span]:
-    """Components below the temp folder that look random (`tmpab12cd_x`, `run-8f3a`, `pytest-of-ann`)."""
-    for span in temp_roots:
-        rest = REST.match(text, span.end)
+    """Components below the temp folder that look random (`tmpab12cd_x`, `run-8f3a`, `pytest-of-ann`).
+
+    Below its variable too (`$TMPDIR/tmp.Ab12Cd34`), which is the same text on every machine and stays.
+    """
+    ends = [span.end for span in temp_roots]
+    if "TMP" in text or "TEMP" in text:
+        ends += (variable.end() for variable in _VARIABLE.finditer(text))
+    for end in ends:
+        rest = REST.match(text, end)
         if rest is None:
             continue
         for match in islice(_NAMES.finditer(rest.group()), _MAX_NAMES):
             name = match.group().rstrip(TRAILING)
             stem = _random_part(name)
             if stem:
-                start = span.end + match.start()
+                start = end + match.start()
                 yield Span(start, start + len(stem), "RS106", "random", stem)
 
 

@@ -16,6 +16,9 @@ from rewind_proxy.canonical.redaction.judge import (
     JUDGED,
     TRAILING,
     has_digit_or_capital,
+    is_given_word,
+    is_label,
+    is_reference,
     looks_password,
     looks_secret,
     looks_short_password,
@@ -47,7 +50,7 @@ def _not_after(words: list[str], last: str) -> str:
 
 _SUFFIX = (
     r"(?:[_-]?(?:[0-9]{1,2}|prod|production|dev|test|live|staging|main|primary|secondary|old|new|value|b64"
-    r"|base64|data))?"
+    r"|base64|base|data))?"
 )
 
 
@@ -112,6 +115,7 @@ _BREAK = r"(?:[ \t\r\n]|\\[nrt])"
 _COLOUR = r"(?:\x1b\[[0-9;]{0,12}[mK]){0,3}+"  # of a terminal
 _OPERATOR = re.compile(
     rf"""(?:{_COLOUR}(?:{QUOTE}{_STRONG}?|{_STRONG}{QUOTE}?)?\]?{_COLOUR}[ \t]{{0,8}}
+        (?:\[[^\[\]\n]{{0,24}}\](?=:))?
         (?:=>|:=|={{1,3}}|%3[Dd]|\\{{1,15}}u003[Dd]|[：＝→]|->
         |:(?:[ \t]{{0,4}}[A-Za-z&]{{1,10}}[ \t]{{0,4}}=)?)
         {_STRONG}{{0,2}}(?P<block>[ \t]{{0,4}}[|>][+-]?(?:\r?\n|\\n)[ \t]{{1,16}})?
@@ -121,7 +125,7 @@ _OPERATOR = re.compile(
     |(?P<tag>{QUOTE}?>)
     |(?P<element></[A-Za-z]{{1,10}}>{_BREAK}{{0,20}}<[A-Za-z]{{1,10}}(?:[ ][^<>]{{0,80}})?>)
     |(?P<says>{QUOTE}?[ \t]{{1,4}}(?:is|was)[ \t]?:?[ \t]{{1,4}})
-    |(?P<space>[ \t]{{1,4}}))""",
+    |(?P<space>[ \t]{{1,32}}))""",
     re.VERBOSE,
 )
 _OPENING = re.compile(rf"(?:\*{{1,3}}|[bfru]{{0,2}}(?={QUOTE}))?{QUOTE}|\*{{1,3}}(?=[^\s*])")
@@ -135,6 +139,22 @@ _SETTER = re.compile(
 )
 # What names a user in SQL before his password, which has no operator: `CREATE ROLE a LOGIN PASSWORD '…'`.
 _SQL = re.compile(r"(?i)\b(?:user|role|login|with|(?:un)?encrypted|grant)\b[^;\n]{0,100}\Z")
+# The row of a list in two columns (`password    hunter2`), as `vault kv get` prints it.
+_LISTED = re.compile(r"[ \t]{0,16}(?:\w[\w.-]{0,60})?")
+_ENDS_LINE = re.compile(r"[ \t]{0,16}(?:\r?\n|\\n|\Z)")
+# Where a word of letters alone is a value for sure: in an element, beside the user in a connection string.
+_ELEMENT = re.compile(r"<[\w:.-]{0,40}\Z")
+_CONNECTION = re.compile(
+    r"(?i)\b(?:user(?:name|[ ]?id)?|uid|server|data source|host|database|dbname|initial catalog)"
+    r"=[^\s;&?\"'`]{1,100}(?:[;&?][ ]?|[ ])[\w.-]{0,30}\Z"
+    r"|--set(?:-string)?[ =][^\s\"'`]{0,100}\Z|(?<![\w-])-[DP][\w.-]{1,60}\Z"  # of Helm, of Java and Gradle
+)
+# What follows an option in a sentence about it, and in the list of a program's options.
+_PROSE = re.compile(
+    r"[ \t]{1,4}(?:is|are|was|to|for|the|and|or|of|in|with|from|on|when|if|that|which|must|should|can|will|as"
+    r"|by|not|an?|be|it|you|your)\b|[ \t]{2,}[A-Z]|[,.:;)](?:[ \t\n]|\Z)"
+)
+_PHRASE = re.compile(r"""[^"'`\\\n]{8,128}""")
 _COLOURS = re.compile(_COLOUR)
 _BEFORE = 160
 
@@ -144,6 +164,7 @@ _BEFORE = 160
 _PIECES = JUDGED // 64 + 2
 _SLASH = r"\\{1,15}/"  # JSON may write a slash so
 _AND = r"&(?!amp;|[A-Za-z_][A-Za-z0-9_.-]{0,40}=)"  # the next parameter of a query is no part of a value
+_QUOTES = ('"', "'", "`")
 _IN_QUOTES = r"""[^\s"'`\\]"""
 _IN_BARE = r"""[^\s"'`\\<>{}()\[\],;|&\x1b，。；：、！？（）「」『』]"""
 _QUOTED = re.compile(rf"(?:{_IN_QUOTES}{{1,64}}+|{_SLASH}){{1,{_PIECES}}}")
@@ -174,7 +195,12 @@ def _value(text: str, name: int, end: int, family: _Family) -> Span | None:
         return None
     before = text[max(0, name - _BEFORE) : name]
     setter = sql = False
-    if operator["space"] and not _OPTION.search(before):
+    listed = (
+        operator["space"] not in (None, " ", "\t")
+        and text[operator.end() : operator.end() + 1] not in _QUOTES
+        and _starts_row(before)
+    )
+    if operator["space"] and not listed and not _OPTION.search(before):
         setter = _SETTER.search(before) is not None
         sql = (
             not setter and family is _PASSWORDS and _SQL.search(text, max(0, name - _BEFORE), end) is not None
@@ -200,7 +226,8 @@ def _value(text: str, name: int, end: int, family: _Family) -> Span | None:
     stop = value.end()
     whole = stop - start < JUDGED
     if quoted and text[stop : stop + 1].isspace():
-        return None  # prose in quotes
+        sure = family is _PASSWORDS and (named or _OPTION.search(before) is not None)
+        return _phrase(text, start) if sure else None  # else prose in quotes
     if whole and not quoted:
         stop = start + len(value[0].rstrip(TRAILING + "*" if opening else TRAILING))
         if text[stop : stop + 1] in ("(", "[", "{") and not text.startswith(MARK, stop):
@@ -208,16 +235,51 @@ def _value(text: str, name: int, end: int, family: _Family) -> Span | None:
     judged = text[start : min(stop, start + JUDGED)]
     if operator["cell"] and not _ROW_GOES_ON.match(text, stop):
         return None
-    if operator["comma"] and not (has_digit_or_capital(judged) and looks_secret(judged, quoted=False)):
+    if listed and not _ENDS_LINE.match(text, stop):
+        return None
+    if (
+        operator["comma"]
+        and not _OPTION.search(before)
+        and not (has_digit_or_capital(judged) and looks_secret(judged, quoted=False))
+    ):
         return None  # a list of names
     if operator["says"] and not (has_digit_or_capital(judged) and (quoted or family.judge is looks_secret)):
         return None  # a sentence about it
-    if stop == start or not family.judge(judged, quoted=quoted, named=named):
+    if stop == start:
+        return None
+    if not family.judge(judged, quoted=quoted, named=named) and not (
+        is_given_word(judged) and _is_told(text, before, stop, operator, named=named and family is _PASSWORDS)
+    ):
         return None
     if not whole:
         # Only now: reading to the end of each value that is none would take quadratic time.
         stop = end_of((_QUOTED_REST if quoted else _BARE_REST), text, stop)
     return start, stop
+
+
+def _starts_row(before: str) -> bool:
+    line = before.rfind("\n") + 1
+    return (line > 0 or len(before) < _BEFORE) and _LISTED.fullmatch(before, line) is not None
+
+
+def _phrase(text: str, start: int) -> Span | None:
+    """The span of several words in quotes."""
+    phrase = _PHRASE.match(text, start)
+    if phrase is None or text[phrase.end() : phrase.end() + 1] not in _QUOTES:
+        return None
+    return None if is_reference(phrase[0]) or is_label(phrase[0]) else phrase.span()
+
+
+def _is_told(text: str, before: str, stop: int, operator: re.Match[str], *, named: bool) -> bool:
+    """Whether what stands around a word says that it is a value and no word of a sentence or a program."""
+    if operator["tag"]:
+        return _ELEMENT.search(before) is not None and text.startswith("</", stop)
+    given = _COLOURS.sub("", operator[0]).strip()
+    if given == "=" and (named or _CONNECTION.search(before)):
+        return True
+    if given not in ("", "=") and not operator["comma"]:
+        return False
+    return _OPTION.search(before) is not None and (given == "=" or _PROSE.match(text, stop) is None)
 
 
 def end_of(rest: re.Pattern[str], text: str, at: int) -> int:

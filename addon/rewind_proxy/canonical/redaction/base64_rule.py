@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 from rewind_proxy.canonical.redaction.rules import RUN_LENGTH, Span, TokenRule
 from rewind_proxy.canonical.redaction.tokens import TOKEN_RULES
@@ -21,6 +23,8 @@ _PREFIXES = (
 _DECODED = 160
 """Characters that are decoded at once: enough for what tells a credential."""
 _GROUP = 4
+_LEAST_PART = 4
+"""Characters: what is shorter stands in any text. Of `sk-` alone that leaves five of nine places."""
 
 
 def _inner(prefix: str, offset: int) -> tuple[str, int]:
@@ -36,11 +40,24 @@ def _rules(prefix: str) -> tuple[TokenRule, ...]:
     )
 
 
-_INNER = [(*_inner(prefix, offset), _rules(prefix)) for prefix in _PREFIXES for offset in range(3)]
+_Inner = tuple[str, int, tuple[TokenRule, ...]]
+_INNER: dict[str, list[_Inner]] = {
+    prefix: [(*_inner(prefix, offset), _rules(prefix)) for offset in range(3)] for prefix in _PREFIXES
+}
+# The same once more: base64 of base64, as a secret of Kubernetes that was encoded by hand first.
+_TWICE: list[tuple[str, int, list[_Inner]]] = [
+    (*_inner(part, offset), once)
+    for prefix in ("sk-ant-", "sk-proj-", "sk-svcacct-", "sk-or-v1-", *_PREFIXES)
+    for once in [[(*_inner(prefix, offset), _rules(prefix)) for offset in range(3)]]
+    for part, _, _ in once
+    for offset in range(3)
+    if len(_inner(part, offset)[0]) >= _LEAST_PART
+]
 _REST = re.compile(
     # The next line belongs to it where this one is as long as `base64` and `openssl` make them.
     r"[A-Za-z0-9+/_-]++(?:(?<=[A-Za-z0-9+/_-]{60})(?:\r?\n|\\n)[A-Za-z0-9+/_-]++)*+={0,2}"
 )
+_BEFORE = re.compile(r"[A-Za-z0-9+/_-]{4}")
 _URL_ALPHABET = str.maketrans("-_", "+/", "\r\n\\")
 
 
@@ -50,8 +67,8 @@ _LEAST = RUN_LENGTH * 4 // 3
 _LETTERS = re.compile(f"[A-Za-z0-9]{{{_LEAST}}}")
 _SHAPE = bytes(ord("a") if chr(byte).isascii() and chr(byte).isalnum() else ord(" ") for byte in range(256))
 _SHORTEST = b"a" * _LEAST
-BASE64_PARTS = frozenset(part for part, _, _ in _INNER)
-"""What prefixes are in base64: one stands in every match of `Base64Rule`."""
+BASE64_PARTS = frozenset(part for part, *_ in chain(*_INNER.values())) | {part for part, *_ in _TWICE}
+"""What prefixes are in base64, and in base64 of that: one stands in every match of `Base64Rule`."""
 
 
 def may_hold_base64(runs: str, found: Iterable[str]) -> bool:
@@ -70,32 +87,44 @@ class Base64Rule:
 
     def spans(self, text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG002  # one signature for all rules
         """From the group of four characters in which the credential starts to the end of the base64."""
-        for part, lead, rules in _INNER:
-            yield from _spans(text, part, lead, rules)
+        for once in _INNER.values():
+            for part, lead, rules in once:
+                yield from _spans(text, part, lead, partial(_holds_token, rules))
+        for part, lead, once in _TWICE:
+            yield from _spans(text, part, lead, partial(_holds_base64, once))
 
 
 BASE64_RULE = Base64Rule("RW315", "base64-credential")
 
 
-def _spans(text: str, part: str, lead: int, rules: tuple[TokenRule, ...]) -> Iterator[Span]:
+def _spans(text: str, part: str, lead: int, holds: Callable[[str], bool]) -> Iterator[Span]:
     seen = [0] * _GROUP  # up to where each alignment was decoded, so that no text is decoded over and over
     found = text.find(part)
     while found >= 0:
         start, after = found - lead, found + len(part)
         if start >= seen[start % _GROUP] and _LETTERS.match(text, found):
             seen[start % _GROUP] = start + _DECODED // 2
-            whole = _REST.match(text, start) if _holds_credential(text, start, rules) else None
+            whole = _REST.match(text, start) if holds(_decoded(text, start)) else None
             if whole is not None:
                 after = whole.end()
                 yield whole.span()
         found = text.find(part, after)
 
 
-def _holds_credential(text: str, start: int, rules: tuple[TokenRule, ...]) -> bool:
-    found = _REST.match(text, start, start + _DECODED)
+def _decoded(text: str, start: int) -> str:
+    """What the base64 at a place is of, from the group before it on."""
+    first = start - _GROUP if _BEFORE.match(text, max(0, start - _GROUP), start) else start
+    found = _REST.match(text, first, start + _DECODED)
     if found is None:
-        return False
+        return ""
     plain = found[0].rstrip("=").translate(_URL_ALPHABET)
     plain = plain[: len(plain) - len(plain) % _GROUP] if len(plain) % _GROUP == 1 else plain
-    decoded = base64.b64decode(plain + "=" * (-len(plain) % _GROUP)).decode("latin-1")
+    return base64.b64decode(plain + "=" * (-len(plain) % _GROUP)).decode("latin-1")
+
+
+def _holds_token(rules: tuple[TokenRule, ...], decoded: str) -> bool:
     return any(any(rule.spans(decoded, "")) for rule in rules)
+
+
+def _holds_base64(once: list[_Inner], decoded: str) -> bool:
+    return any(any(_spans(decoded, part, lead, partial(_holds_token, rules))) for part, lead, rules in once)

@@ -20,6 +20,7 @@ from rewind_proxy.canonical.redaction.assign import (
     foreign_passwords,
 )
 from rewind_proxy.canonical.redaction.auth import CREDENTIAL_PARAMETERS
+from rewind_proxy.canonical.redaction.forms import field_values
 from rewind_proxy.canonical.redaction.judge import (
     JUDGED,
     SCHEME,
@@ -28,11 +29,19 @@ from rewind_proxy.canonical.redaction.judge import (
     is_reference,
     looks_secret,
 )
-from rewind_proxy.canonical.redaction.login import command_passwords, digest_responses, login_files
+from rewind_proxy.canonical.redaction.login import (
+    COMMAND_WORDS,
+    LOGIN_FILE_WORDS,
+    command_passwords,
+    digest_responses,
+    login_files,
+)
+from rewind_proxy.canonical.redaction.manifests import MANIFEST_WORDS, manifest_secrets
 from rewind_proxy.canonical.redaction.pairs import named_values
 from rewind_proxy.canonical.redaction.places import name_kind
 from rewind_proxy.canonical.redaction.rules import MARK, MARK_PATTERN, QUOTE, Span
 from rewind_proxy.canonical.redaction.service import SERVICE_WORDS, service_tokens
+from rewind_proxy.canonical.redaction.tables import COLUMN_WORDS, column_secrets
 
 # Headers ------------------------------------------------------------------------------------------------
 
@@ -92,7 +101,7 @@ def bearer_tokens(text: str, lowered: str) -> Iterator[Span]:
 
 
 _COOKIE = re.compile(rf"cookie{QUOTE}?[ \t]*[:=][ \t]*{QUOTE}?")
-_PAIR = r"""[A-Za-z0-9_.~%-]{1,64}=[^\s;"'`\\]{0,4096}"""
+_PAIR = r"""[A-Za-z0-9_.~%-]{1,64}=(?:"[^\s;"'`\\]{0,4096}"|[^\s;"'`\\]{0,4096})"""
 _COOKIES = re.compile(rf"(?:{MARK_PATTERN}|{_PAIR})(?:;[ \t]*(?:{MARK_PATTERN}|{_PAIR}))*+")
 
 
@@ -125,6 +134,18 @@ _URL = re.compile(
     )""",
     re.VERBOSE,
 )
+# In JSON and in another URL, and with the user and password before the host that Oracle's driver takes.
+_ENCODED_URLS = (
+    re.compile(
+        rf"""(?::|%3[Aa])(?:\\{{1,15}}/){{2}}[^\s/?\#@:"'`<>\\]{{0,128}}:(?P<password>(?:{MARK_PATTERN}|[^\s/?\#"'`<>\\@]){{1,256}})@"""
+    ),
+    re.compile(
+        rf"%3[Aa]%2[Ff]%2[Ff](?:[\w.~+-]|%(?!3[Aa]|40|2[Ff])[0-9A-Fa-f]{{2}}){{0,128}}%3[Aa](?P<password>(?:{MARK_PATTERN}|[\w.~!*()+-]|%(?!40|2[Ff])[0-9A-Fa-f]{{2}}){{1,256}})%40"
+    ),
+    re.compile(
+        rf"""jdbc:oracle:(?:thin|oci8?):[^\s/@:"'`]{{1,128}}/(?P<password>(?:{MARK_PATTERN}|[^\s@"'`]){{1,256}})@"""
+    ),
+)
 _WEBHOOKS = frozenset({"slack", "discord", "teams", "zapier", "make", "ifttt"})
 _PARAMETER = re.compile(r"(?:amp;)?(?P<name>[A-Za-z0-9_.%~-]{1,64})=")
 _VAGUE = frozenset({"key", "token", "auth", "sig", "signature", "secret", "code"})
@@ -134,6 +155,10 @@ _PARAMETER_REST = re.compile(rf"""(?:{MARK_PATTERN}|[^\s&;"'`<>\\#|)\]])*+""")
 
 def url_secrets(text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG001  # one signature for all rules
     """`scheme://user:password@host`; a lone user that is a token; the secret path of a webhook."""
+    for pattern in _ENCODED_URLS:
+        for found in pattern.finditer(text):
+            if not is_reference(found["password"]):
+                yield found.span("password")
     for found in _URL.finditer(text):
         kind = found.lastgroup or ""
         value = found[kind]
@@ -194,6 +219,10 @@ def curl_passwords(text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG001  
 
 # Key blocks ---------------------------------------------------------------------------------------------
 
+_SSH2 = re.compile(
+    r"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----[^-]*+(?:-(?!---)[^-]*+)*+"
+    r"---- END SSH2 ENCRYPTED PRIVATE KEY ----"
+)
 _BLOCK_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _LINE = rf"(?:[A-Za-z0-9+/=]{{16,}}|{MARK_PATTERN})"
 _BETWEEN = r"(?:\\[nr]|[^A-Za-z0-9/\\-]|-(?!-)){0,32}(?:[0-9]{1,6}[^A-Za-z0-9+/\\]{1,4})?"
@@ -218,6 +247,8 @@ def private_keys(text: str, lowered: str) -> Iterator[Span]:  # noqa: ARG001  # 
     """PEM and PGP private keys, whole or cut off; the private lines of a key of PuTTY."""
     for found in _PRIVATE_KEY.finditer(text):
         yield found.span()
+    for found in _SSH2.finditer(text):
+        yield found.span()
     for found in _PUTTY.finditer(text):
         yield found.span("lines")
 
@@ -238,7 +269,7 @@ CONTEXT_RULES: tuple[ContextRule, ...] = (
     ContextRule("RW302", "private-key", ("private key", "private-lines"), private_keys),
     ContextRule("RW303", "authorization-header", ("auth",), authorization_headers),
     ContextRule("RW304", "bearer-token", ("bearer",), bearer_tokens),
-    ContextRule("RW305", "url-secret", ("://",), url_secrets),
+    ContextRule("RW305", "url-secret", ("://", ":\\/", "%3a%2f%2f", "jdbc:oracle:"), url_secrets),
     ContextRule("RW306", "url-parameter", ("?", "&"), url_parameters),
     ContextRule("RW307", "secret-assignment", SECRET_WORDS, assigned_secrets),
     ContextRule("RW308", "password-assignment", ("pass", "pw", "identified "), assigned_passwords),
@@ -247,12 +278,15 @@ CONTEXT_RULES: tuple[ContextRule, ...] = (
     ContextRule(
         "RW312",
         "command-password",
-        (" -p", " -a ", "curl"),
+        COMMAND_WORDS,
         command_passwords,
     ),
-    ContextRule("RW313", "login-file", ("login",), login_files),
+    ContextRule("RW313", "login-file", LOGIN_FILE_WORDS, login_files),
     ContextRule("RW314", "digest-response", ("digest",), digest_responses),
     ContextRule("RW316", "token-of-a-service", SERVICE_WORDS, service_tokens),
     ContextRule("RW317", "named-value", ("value", "<string", "<key", "kty"), named_values),
     ContextRule("RW318", "foreign-password", FOREIGN_WORDS, foreign_passwords),
+    ContextRule("RW319", "table-column", COLUMN_WORDS, column_secrets),
+    ContextRule("RW320", "kubernetes-secret", MANIFEST_WORDS, manifest_secrets),
+    ContextRule("RW321", "password-field", ("<input",), field_values),
 )

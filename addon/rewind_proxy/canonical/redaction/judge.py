@@ -14,6 +14,7 @@ from rewind_proxy.canonical.redaction.rules import MARK, Span
 JUDGED = 128
 """Characters of a value that decide; longer values are taken whole once those are a credential's."""
 
+_SHORTEST_WORD = 6
 TRAILING = ".:,!?"
 """What ends a sentence or a clause rather than a bare value."""
 SCHEME = r"(?:bearer|basic|token|apikey|api-key|key|negotiate|digest|ntlm|bot|splunk|geniekey|ssws)"
@@ -55,12 +56,35 @@ _LABEL = re.compile(
 _NOT_LETTERS = re.compile(r"[\W\d_]+")
 
 
-def _is_label(value: str) -> bool:
+def is_label(value: str) -> bool:
     """Whether a password's member holds the name of the field (`Password`, `Enter your password`)."""
     found = _LABEL.search(value)
     if found is None or _DIGIT.search(value):
         return False
     return len(value.split()) > 1 or not _NOT_LETTERS.sub("", value[: found.start()] + value[found.end() :])
+
+
+# What stands behind an option or below a heading and tells what belongs there.
+_METAVARIABLE = re.compile(
+    r".*(?:token|key|secret|pass|pwd|cred|auth|value).*"
+    r"|(?:string|text|option|flag|argument|param|parameter|number|boolean|integer|prompt|header|return|require|need)s?"
+    r"|required|optional|missing|invalid|default|instead|stdin|without|before|after|should|cannot|needed|prompted"
+    r"|because|hidden|masked|expired|empty|unset|never|always|disabled|enabled|random|unknown|redacted|placeholder"
+    r"|example|change(?:me|it)?",
+    re.IGNORECASE,
+)
+
+
+def is_given_word(value: str) -> bool:
+    """Whether a word of letters alone is a credential where one is given for sure (`--password hunter`)."""
+    return (
+        value.isalpha()
+        and len(value) >= _SHORTEST_WORD
+        and not (value.isupper() and value.isascii())
+        and _METAVARIABLE.fullmatch(value) is None
+        and not is_reference(value)
+        and not is_label(value)
+    )
 
 
 def is_reference(value: str) -> bool:
@@ -97,8 +121,9 @@ def looks_password(value: str, *, quoted: bool, named: bool = False) -> bool:
     elif quoted or named:
         shaped = len(value) >= 6
     else:
-        shaped = len(value) >= 6 and bool(_DIGIT.search(value)) and not _IDENTIFIER.fullmatch(value)
-    return shaped and not is_reference(value) and not _is_label(value)
+        random = _DIGIT.search(value) or (value.endswith("=") and _UPPER.search(value))
+        shaped = len(value) >= 6 and bool(random) and not _IDENTIFIER.fullmatch(value)
+    return shaped and not is_reference(value) and not is_label(value)
 
 
 def looks_short_password(value: str, *, quoted: bool, named: bool = False) -> bool:
@@ -131,7 +156,7 @@ def member_value(text: str, kind: NameKind) -> list[Span]:
     if MARK in value or (kind == "authorization" and start):
         return [(start, len(text))]
     if kind == "password":
-        return [] if _is_label(value) else [(start, len(text))]
+        return [] if is_label(value) else [(start, len(text))]
     if len(value.split()) > 1:
         return []  # a description of the member
     if kind == "token" and not looks_secret(value, quoted=True):

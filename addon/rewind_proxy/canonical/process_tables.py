@@ -1,0 +1,84 @@
+"""Tables of processes in tool results: what `ps`, `top`, `lsof` and `Get-Process` print (RS202).
+
+The numbers of a process, its times and what it takes are others on each run; its user, its state when it is a
+zombie or stopped, and its command are meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+
+# Columns in upper case; what is not of a run stays: `USER`, `COMMAND`, `NAME`, `FD`, `TYPE`.
+_OF_A_RUN = frozenset(
+    "PID PPID PGID PGRP SID SESS TID SPID LWP NLWP TTY TT TIME TIME+ STIME START STARTED ETIME ELAPSED "
+    "ETIMES %CPU %MEM CPU% MEM% C CPU VSZ RSS VIRT RES SHR SZ MEM WCHAN ADDR DEVICE "
+    "HANDLES NPM(K) PM(K) WS(K) VM(M) CPU(S) ID".split()
+)
+_STATES = frozenset({"STAT", "S"})
+_OTHER = frozenset(
+    "UID USER RUSER EUSER GROUP F PR PRI NI NICE CLS CMD COMMAND COMM ARGS NAME FD TYPE SIZE/OFF NODE SI "
+    "PROCESSNAME P".split()
+)
+PROCESS_WORDS = frozenset({"pid", "processname"})
+"""One of these stands in every text with such a table, in lower case."""
+_NUMBERS = frozenset({"PID", "ID"})
+_LEAST_COLUMNS = 3
+_MOST_COLUMNS = 24
+_LONGEST_HEADER = 200
+_WORD = re.compile(r"[^\s]{1,200}+")
+_LAST_WORD = frozenset({"CMD", "COMMAND", "COMM", "ARGS", "NAME", "PROCESSNAME"})
+_RULER = re.compile(r"[ \t]{0,40}-{2,}[- \t]{0,200}\n")
+
+
+def process_spans(text: str) -> Iterator[tuple[int, int]]:
+    """The cells of a run, in the rows below each header."""
+    done = 0
+    for word in ("PID", "ProcessName"):
+        at = text.find(word)
+        while at >= 0:
+            start = text.rfind("\n", max(0, at - _LONGEST_HEADER), at) + 1
+            end = text.find("\n", at, at + _LONGEST_HEADER)
+            if end >= 0 and start >= done and (start or at < _LONGEST_HEADER):
+                columns = _columns(text[start:end])
+                if columns:
+                    done = yield from _rows(text, end + 1, columns)
+            at = text.find(word, max(end, at + 1))
+        done = 0
+
+
+def _columns(line: str) -> list[str]:
+    """The columns of a header, in upper case; none when the line is no header."""
+    words = line.upper().split()
+    known = _LEAST_COLUMNS <= len(words) <= _MOST_COLUMNS and all(
+        word in _OF_A_RUN or word in _STATES or word in _OTHER for word in words
+    )
+    return words if known and words[-1] in _LAST_WORD and not _NUMBERS.isdisjoint(words) else []
+
+
+def _rows(text: str, start: int, columns: list[str]) -> Generator[tuple[int, int], None, int]:
+    """The cells of the rows from `start` on; gives back where they end."""
+    number = next(index for index, column in enumerate(columns) if column in _NUMBERS)
+    ruler = _RULER.match(text, start)
+    position = ruler.end() if ruler else start
+    while position < len(text):
+        end = text.find("\n", position)
+        stop = end if end >= 0 else len(text)
+        cells: list[tuple[int, int]] = []
+        at = position
+        while len(cells) < len(columns) and (word := _WORD.search(text, at, stop)):
+            cells.append(word.span())
+            at = word.end()
+        if len(cells) < len(columns) or not text[slice(*cells[number])].isdigit():
+            break
+        yield from _of_a_run(text, position, cells, columns)
+        position = stop + 1
+    return position
+
+
+def _of_a_run(
+    text: str, line: int, cells: list[tuple[int, int]], columns: list[str]
+) -> Iterator[tuple[int, int]]:
+    for index, ((start, end), column) in enumerate(zip(cells, columns, strict=True)):
+        if column in _OF_A_RUN or (column in _STATES and text[start] not in "ZT"):
+            yield (start if index else line), end  # numbers stand to the right, behind blanks
