@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import pytest
 
 from case_tables import fake, fake_hex
+from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.canonical.redact import MARK, Redactor
 
 REDACTOR = Redactor()
@@ -209,3 +211,43 @@ KEPT = [
 def test_what_only_looks_like_one_stays(text: str) -> None:
     """Placeholders, references, help texts, tables about passwords, lists in programs."""
     assert REDACTOR.text(text) == text
+
+
+# Arguments in lists, and Secrets of Kubernetes as JSON: each with `@` for the credential.
+IN_OBJECTS: list[tuple[JsonValue, str]] = [
+    (["-y", "server", "--api-key", "@", "-v"], KEY),
+    ({"command": "npx", "args": ["--password", "@", "--verbose", "build"]}, PASSWORD),
+    (["run", "--header", "--token", "@"], KEY),
+    ({"kind": "Secret", "data": {"db": "@"}}, encoded(WORD)),
+    ({"kind": "Secret", "stringData": {"url": "@"}}, PASSWORD),
+    (
+        {"kind": "List", "items": [{"kind": "Secret", "type": "Opaque", "data": {"a": "@", "b": "@"}}]},
+        encoded(KEY),
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "secret"), IN_OBJECTS)
+@pytest.mark.parametrize("in_text", [False, True])
+def test_what_an_object_says_of_its_texts(value: JsonValue, secret: str, *, in_text: bool) -> None:
+    """Only the credential goes, from objects as from the JSON of one in a text."""
+    written = json.dumps(value)
+    given = written.replace("@", secret) if in_text else json.loads(written.replace("@", secret))
+    want = written.replace("@", MARK) if in_text else json.loads(written.replace("@", MARK))
+    assert REDACTOR.value({"text": given}) == {"text": want}
+
+
+OBJECTS_KEPT: list[JsonValue] = [
+    ["run", f"--token={MARK}", "build", "--all"],
+    ["--token", "--verbose"],
+    ["deploy", "--api-key", "$API_KEY", "--force"],
+    {"kind": "ConfigMap", "data": {"db": encoded(WORD)}},
+    {"kind": "Secret", "metadata": {"name": WORD}, "type": "Opaque"},
+    {"kind": "SecretStore", "data": {"db": encoded(WORD)}},
+]
+
+
+@pytest.mark.parametrize("value", OBJECTS_KEPT)
+def test_what_an_object_does_not_say(value: JsonValue) -> None:
+    """The next option, the value of another, what a Secret is called: these stay."""
+    assert REDACTOR.value({"value_of_it": value}) == {"value_of_it": value}

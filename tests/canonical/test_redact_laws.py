@@ -141,7 +141,11 @@ values: st.SearchStrategy[JsonValue] = st.recursive(
     | st.builds(lambda t: json.dumps({"api_key": t}), texts)
     | st.sampled_from(["API_KEY", "x-api-key", "--token", "password", "hunter22", "a phrase of words"])
     | st.builds(lambda n, t: {n: "DB_PASSWORD", "value": t}, st.sampled_from(["name", "key"]), texts)
-    | st.builds(lambda n, t: [n, t], st.sampled_from(["x-api-key", "--password", "Cookie", KEY]), texts),
+    | st.builds(lambda n, t: [n, t], st.sampled_from(["x-api-key", "--password", "Cookie", KEY]), texts)
+    | st.builds(
+        lambda n, t: ["run", n, t, "all"], st.sampled_from(["--password", f"--{KEY}", "--token=x"]), texts
+    )
+    | st.builds(lambda k, t: {"kind": k, "data": {"db": t}}, st.sampled_from(["Secret", KEY]), texts),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4),
     max_leaves=8,
 )

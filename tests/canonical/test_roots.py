@@ -331,6 +331,7 @@ def test_random_names_below_the_variable_of_the_temp_folder(variable: str) -> No
 
 CODED = [
     ("/home/a/app", "https://x.test/?p=%2Fhome%2Fa%2Fapp%2Fx.py"),
+    ("/home/a/app", "%2Fhome%2Fa%2Fapp"),
     ("/home/a/app", "https://x.test/?path=%2fhome%2fa%2fapp&x=1"),
     ("/home/a b/app", "https://x.test/?p=%2Fhome%2Fa%20b%2Fapp%2Fx.py"),
     ("/home/a b/app", "https://x.test/?p=%2Fhome%2Fa+b%2Fapp%2Fx.py"),

@@ -225,6 +225,8 @@ def line_spans(text: str, words: frozenset[str]) -> Iterator[Span]:
         if literal in words:
             for at in places(text, literal):
                 yield from _spans(text, line, at + 1)
+    if LINE_WORDS.isdisjoint(words):
+        return
     for word, literal, line in _INSIDE:
         if word in words:
             yield from _inside(text, line, literal)

@@ -5,8 +5,8 @@ cache: an agent sends its whole history again on every turn. `Numbering` belongs
 
 Rules: RS001 folding of texts (step 3) · RS101 uuid · RS102 linking id · RS103 date with time · RS104 date by
 cue · RS105 root of a path · RS106 random name below temp · RS107 folder (`paths = all`) · RS201 duration ·
-RS202 process id · RS203 id made by the client in a tool result · `scrub:<name>` a project's own ·
-`preset:<id>:<name>` an agent's.
+RS202 process id · RS203 id made by the client, or by a tool, in its result · RS204 measure ·
+`scrub:<name>` a project's own · `preset:<id>:<name>` an agent's.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ class Scrubber:
                 for match in pattern.finditer(text):
                     yield Span(match.start(), match.end(), rule, kind, match.group())
         found: list[Span] = []
-        if self._paths != "off" and ("/" in text or "\\" in text or "-" in text):
+        if self._paths != "off" and (
+            "/" in text or "\\" in text or "-" in text or "%2" in text or "%5" in text
+        ):
             found = list(root_spans(text, roots))
             # A folder that is named as a root is one whatever stands in its name.
             yield from (span for span in found if span.kind == "root")

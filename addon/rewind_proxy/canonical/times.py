@@ -92,11 +92,8 @@ _LISTED = re.compile(
 
 _CLOCK_LOOK = re.compile(r":(?<=[0-9]:)[0-9]{2}")
 # Led by a literal each: `re` is slow to search for one of many.
-_OTHER_LOOKS = (
-    ("-", re.compile(r"-(?<=[0-9]-)[0-9]{2}[Tt _-](?:at )?[0-9]{1,2}[-.%0-9]")),
-    ("20", re.compile(r"20[0-9]{6}[Tt_-][0-9]{4}")),
-    ("19", re.compile(r"19[0-9]{6}[Tt_-][0-9]{4}")),
-)
+_IN_NAME_LOOK = re.compile(r"-(?<=[0-9]-)[0-9]{2}[Tt _-](?:at )?[0-9]{1,2}[-.%0-9]")
+_BASIC_LOOKS = (re.compile(r"20[0-9]{6}[Tt_-][0-9]{4}"), re.compile(r"19[0-9]{6}[Tt_-][0-9]{4}"))
 
 
 def time_spans(
@@ -114,7 +111,12 @@ def time_spans(
         if _KLOG_LOOK.search(text):
             for match in _KLOG.finditer(text):
                 yield _time(text, *match.span(1), numbered=numbered)
-    if clock or any(lead in text and look.search(text) for lead, look in _OTHER_LOOKS):
+    if (
+        clock
+        or ("-" in text and _IN_NAME_LOOK.search(text))
+        or _BASIC_LOOKS[0].search(text)
+        or _BASIC_LOOKS[1].search(text)
+    ):
         for match in _NUMERIC.finditer(text):
             yield _time(text, *match.span(), numbered=numbered)
     if not numbered and ("r-" in text or "rw" in text):

@@ -63,6 +63,7 @@ _JWK_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "k"})
 """The private members of a key by RFC 7518 §6; such an object says `kty`."""
 VALUE_MEMBERS = frozenset({"value", "Value", "val", "defaultValue"}) | _JWK_MEMBERS
 """Members that may say nothing themselves, and are told by another of the object."""
+_SECRET_MEMBERS: dict[str, NameKind] = {"data": "key", "stringData": "password"}
 _Leaf = Callable[[str, NameKind], tuple[str, object]]
 
 
@@ -77,13 +78,24 @@ def kind_beside(holder: JsonObject, member: str, leaf: _Leaf) -> NameKind:
     return ""
 
 
-def kind_of_second(first: JsonValue, leaf: _Leaf) -> NameKind:
-    """What the first of two strings in a list says of the second: a header's name, an option of a command."""
-    if not isinstance(first, str) or data_uri(first) is not None:
+def kind_inside(holder: JsonObject, member: str, leaf: _Leaf) -> NameKind:
+    """What an object says of the texts right in one of its members, as a Secret of Kubernetes does."""
+    kind = holder.get("kind")
+    if member not in _SECRET_MEMBERS or not isinstance(kind, str) or leaf(kind, "")[0] != "Secret":
         return ""
-    name = leaf(first, "")[0]
+    return _SECRET_MEMBERS[member]
+
+
+def kind_after(items: list[JsonValue], index: int, leaf: _Leaf) -> NameKind:
+    """What the string before it says of one in a list: a header's name, an option of a command."""
+    name = items[index - 1]
+    if not isinstance(name, str) or not (name[:1] == "-" or len(items) == 2) or data_uri(name) is not None:
+        return ""
+    name = leaf(name, "")[0]
     if _BLANK.search(name) is not None:
         return ""  # a text, not a name
+    if len(items) > 2 and (name[:1] != "-" or "=" in name):
+        return ""  # no option, or one with its value
     kind = _kind_of(name)
     if kind in ("", "hidden"):
         return kind

@@ -22,7 +22,7 @@ from rewind_proxy.canonical.redaction.names import (
     numbered_names,
     redacted_names,
 )
-from rewind_proxy.canonical.redaction.pairs import VALUE_MEMBERS, kind_beside, kind_of_second
+from rewind_proxy.canonical.redaction.pairs import VALUE_MEMBERS, kind_after, kind_beside, kind_inside
 from rewind_proxy.canonical.redaction.places import (
     FREE_MEMBERS,
     PLACED_MEMBERS,
@@ -76,16 +76,16 @@ def _redact_leaves(
         return text, list(hits)
     changes: list[tuple[Link, str]] = []
     found: list[Hit] = []
-    stack: list[tuple[JsonValue, Link, str, bool]] = [(value, None, "", not wire)]
+    stack: list[tuple[JsonValue, Link, str, bool, NameKind]] = [(value, None, "", not wire, "")]
     while stack:
-        node, link, parent, free = stack.pop()
-        nested: list[tuple[JsonValue, Link, str, bool]] = []
+        node, link, parent, free, told = stack.pop()
+        nested: list[tuple[JsonValue, Link, str, bool, NameKind]] = []
         if isinstance(node, dict):
             for name, child in node.items():
                 if len(name) >= SHORTEST_NAME and rule is not None and is_concerned(name, rule):
                     raise _NameConcerned
                 if isinstance(child, str):
-                    kind = name_kind(name)
+                    kind = name_kind(name) or told
                     if not kind and name in VALUE_MEMBERS:
                         kind = kind_beside(node, name, leaf)
                     if not child or name == jcs.NUMBER_TAG:
@@ -99,18 +99,18 @@ def _redact_leaves(
                         if hits:
                             _note((link, name), redacted, hits, changes, found)
                 elif isinstance(child, dict):
-                    nested.append((child, (link, name), name, free or name in FREE_MEMBERS))
+                    inner = kind_inside(node, name, leaf)
+                    nested.append((child, (link, name), name, free or name in FREE_MEMBERS, inner))
                 elif isinstance(child, list):
-                    nested.append((child, (link, name), name, free))
+                    nested.append((child, (link, name), name, free, ""))
         elif isinstance(node, list):
             for index, child in enumerate(node):
                 if isinstance(child, str):
                     if child:
-                        second = index == 1 and len(node) == 2
-                        kind = kind_of_second(node[0], leaf) if second else ""
+                        kind = kind_after(node, index, leaf) if index else ""
                         _plain((link, index), child, kind, leaf, changes, found)
                 elif isinstance(child, dict | list):
-                    nested.append((child, (link, index), parent, free))
+                    nested.append((child, (link, index), parent, free, ""))
         stack.extend(reversed(nested))
     return (_with(value, changes) if changes else value), found
 
