@@ -125,6 +125,13 @@ def test_another_secret_is_named(tmp_path: Path) -> None:
     assert same == "seed 1->(absent)"
 
 
+def test_a_mark_where_a_secret_was_is_named(tmp_path: Path) -> None:
+    """A request that was sent with what redaction leaves says so: its recording may have had a credential."""
+    secret = fake("sk-proj-", 40)
+    told = note(tmp_path, chat(f"is {secret} strong?"), chat("is [REDACTED] strong?"))
+    assert told == "redacted [REDACTED]"
+
+
 def test_folding_can_be_switched_off(tmp_path: Path) -> None:
     """It is a rule like any other: without it two spellings are two requests."""
     desk = Desk(tmp_path, scrub_off=("RS001",))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message, Volatile
+from rewind_proxy.canonical.redact import MARK
 from rewind_proxy.canonical.scrub import FOLDING
 from rewind_proxy.canonical.tail import tail
 from rewind_proxy.canonical.text import normalise_text
@@ -55,7 +56,8 @@ class Reasons:
     """Ignored: name, recorded, live; None where it was absent."""
     volatile: tuple[str, ...] = ()
     redacted: tuple[str, ...] = ()
-    """Ids of rules by which credentials were taken out, which may have been others."""
+    """Ids of rules by which credentials were taken out, which may have been others; the mark itself where the
+    request was sent with it."""
     folded: bool = False
     reordered: bool = False
     nulls: tuple[str, ...] = ()
@@ -104,12 +106,17 @@ def reasons(a: Aspects, recorded: RequestRecord, b: Aspects, live: Reading) -> R
             *_addresses(recorded, live.record),
         ),
         volatile=_differing(a.volatile, b.volatile),
-        redacted=() if same_writing else tuple(dict.fromkeys(each.rule for each in live.redactions)),
+        redacted=() if same_writing else _redacted(live),
         folded=a.folded != b.folded,
         reordered=a.tools != b.tools,
         nulls=_differing(a.nulls, b.nulls),
         cut=a.cut != b.cut,
     )
+
+
+def _redacted(live: Reading) -> tuple[str, ...]:
+    rules = tuple(dict.fromkeys(each.rule for each in live.redactions))
+    return rules or ((MARK,) if MARK.encode() in dumps(live.body) else ())
 
 
 def reasons_by_record(recorded: RequestRecord, live: Reading, ignore: Sequence[str]) -> Reasons | None:
