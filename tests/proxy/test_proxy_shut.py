@@ -9,7 +9,8 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.client import RemoteDisconnected
 from pathlib import Path
 
@@ -36,41 +37,81 @@ def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
         time.sleep(0.05)
 
 
+@contextmanager
+def own_script(tmp_path: Path, confdir: Path, stage: Stage, mode: str, *others: Path) -> Iterator[Proxy]:
+    """mitmdump with a copy of our script, `rewind.py` in the folder, and other scripts after it."""
+    script = tmp_path / "rewind.py"
+    shutil.copy(Path(PYTHON_PATH) / "rewind.py", script)
+    store = tmp_path / ".rewind" / "store"
+    sets = {
+        "confdir": confdir,
+        "rewind_mode": mode,
+        "rewind_store": store,
+        "rewind_upstream": f"{OPENAI}={stage.url}",
+    }
+    argv = [
+        str(Path(sys.executable).with_name("mitmdump")),
+        "--listen-host",
+        "127.0.0.1",
+        "--listen-port",
+        "0",
+    ]
+    argv += [word for each in (script, *others) for word in ("-s", str(each))]
+    argv += [word for name, value in sets.items() for word in ("--set", f"{name}={value}")]
+    child = Child(argv, environment(tmp_path, PYTHONPATH=PYTHON_PATH), tmp_path)
+    try:
+        port = int(child.wait_for(LISTENING)[1])
+        yield Proxy(child, port, confdir, store, None)  # type: ignore[arg-type]
+    finally:
+        child.stop()
+
+
 @pytest.mark.parametrize("damage", ["removed", "broken"])
 def test_a_script_that_goes_leaves_the_proxy_shut(
     tmp_path: Path, confdir: Path, stage: Stage, damage: str
 ) -> None:
     """mitmproxy goes on without a script that was removed or does not load: no call passes then."""
-    script = tmp_path / "rewind.py"
-    shutil.copy(Path(PYTHON_PATH) / "rewind.py", script)
-    argv = [Path(sys.executable).with_name("mitmdump"), "-s", script, "--listen-host", "127.0.0.1"]
-    sets = {
-        "confdir": confdir,
-        "rewind_mode": "replay",
-        "rewind_store": tmp_path / ".rewind" / "store",
-        "rewind_upstream": f"{OPENAI}={stage.url}",
-    }
-    words = [word for name, value in sets.items() for word in ("--set", f"{name}={value}")]
-    variables = environment(tmp_path, PYTHONPATH=PYTHON_PATH)
-    child = Child([*map(str, argv), "--listen-port", "0", *words], variables, tmp_path)
-    try:
-        port = int(child.wait_for(LISTENING)[1])
-        running = Proxy(child, port, confdir, tmp_path / ".rewind" / "store", None)  # type: ignore[arg-type]
-        prompt = new_prompt()
+    prompt, script = new_prompt(), tmp_path / "rewind.py"
+    with own_script(tmp_path, confdir, stage, "replay") as running:
         with Client(running, OPENAI) as kept:
             assert CHAT.send(kept, prompt).status == 400
             if damage == "removed":
                 script.unlink()
             else:
                 script.write_text("this is no Python(")
+            child = running.child
             until(lambda: "rror" in child.output or "No such" in child.output or gone(running, prompt))
             for _ in range(3):
                 assert not answered(lambda: CHAT.send(kept, prompt).status)
                 assert not answered(lambda: CHAT.once(running, prompt).status)
         assert stage.heard(prompt) == []
-    finally:
-        ended = child.stop()
+        ended = running.child.stop()
     assert ended.status == 4
+
+
+WAITS = """
+import asyncio
+async def request(flow):
+    print("waits", flush=True)
+    await asyncio.sleep(3)
+"""
+"""A script of the user's that takes its time after our own hook."""
+
+
+def test_a_script_that_is_loaded_anew_leaves_the_calls_under_way(
+    tmp_path: Path, confdir: Path, stage: Stage
+) -> None:
+    """A call that is still to be sent then reaches its provider with the client's credential."""
+    script, waits = tmp_path / "rewind.py", tmp_path / "waits.py"
+    waits.write_text(WAITS)
+    prompt, key = new_prompt(), fake_credential()
+    with own_script(tmp_path, confdir, stage, "auto", waits) as running, Client(running, OPENAI) as client:
+        client.begin(CHAT_PATH, CHAT.body(prompt, "m1", 100), headers={"authorization": f"Bearer {key}"})
+        until(lambda: "waits" in running.child.output)
+        script.write_text(script.read_text() + "# another\n")
+        until(lambda: running.child.output.count("oading script") >= 3)
+        assert client.answer().status == 200
+    assert stage.heard(prompt)[0].header("authorization") == f"Bearer {key}"
 
 
 def answered(ask: Callable[[], int]) -> bool:

@@ -149,7 +149,7 @@ class Rewind:
 
     def done(self) -> None:
         """Write what is left and report."""
-        self.forwarding.finish_all()
+        self.forwarding.finish_all(shutdown=ctx.master.should_exit.is_set())
         self._close("the proxy ended first")
         if self._guard:
             self._guard.orphan(self.mode)

@@ -126,9 +126,14 @@ class Forwarding:
                 pending.forward = unrecorded(pending.forward)
                 pending.noted = self._passed(pending.flow, pending, reason)
 
-    def finish_all(self) -> None:
-        """Nothing more comes for the flows under way: mask them before they are saved."""
+    def finish_all(self, *, shutdown: bool) -> None:
+        """Nothing more comes for the flows under way: mask them before they are saved.
+
+        Where the script is only loaded anew, one may still have to be sent, with its credentials.
+        """
         for pending in self._pending.values():
+            if not shutdown and pending.flow.response is None:
+                continue
             labels.label_under_way(pending.flow, "passed")
             self._owner.mask(pending.flow)
 
