@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from rewind_proxy import __version__
 from rewind_proxy.cli import (
@@ -55,6 +56,7 @@ def make_app() -> typer.Typer:
     """The application with all its verbs."""
     app = typer.Typer(
         name="rewind",
+        cls=_Root,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -63,8 +65,32 @@ def make_app() -> typer.Typer:
     for group in GROUPS:
         group.register(app)
     for command in app.registered_commands:
+        command.cls = _Verb
         command.help = _paragraphs(inspect.getdoc(command.callback) or "")
     return app
+
+
+class _Verb(TyperCommand):
+    """A command whose switches have no type in help, as they take no value."""
+
+    def get_params(self, *arguments: Any) -> list[Any]:  # what it is given depends on typer's version
+        """As typer's."""
+        return _without_types(super().get_params(*arguments))
+
+
+class _Root(TyperGroup):
+    """The same of the command itself."""
+
+    def get_params(self, *arguments: Any) -> list[Any]:
+        """As typer's."""
+        return _without_types(super().get_params(*arguments))
+
+
+def _without_types(parameters: list[Any]) -> list[Any]:
+    for each in parameters:
+        if isinstance(each, TyperOption) and each.is_flag and each.metavar is None:
+            each.metavar = ""
+    return parameters
 
 
 def _paragraphs(text: str) -> str:

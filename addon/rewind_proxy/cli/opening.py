@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -48,12 +48,27 @@ def open_log(settings: Settings) -> Log:
     return Log.open(settings.store, readonly=True)
 
 
-def step_named(name: str, log: Log) -> StepRecord:
-    """The step `RUN.NUMBER`, of which the run may be the start of an id, or `last`. Raises `StoreError`."""
+def step_named(name: str, log: Log, store: Store | None = None) -> StepRecord:
+    """The step `RUN.NUMBER`, of which the run may be the start of an id, or `last`.
+
+    Raises `StoreError`, which says what `name` is instead: a run, or a recording of `store`.
+    """
     run, _, step_number = name.rpartition(".")
     if not run or not step_number.isdecimal() or len(step_number) > _DIGITS:
-        raise StoreError(f"{safe_line(name)} is neither a recording nor a step: a step is RUN.NUMBER")
+        raise StoreError(f"{safe_line(name)} {_no_step(name, log, store)}")
     return log.step(log.run(run).id, int(step_number))
+
+
+def _no_step(name: str, log: Log, store: Store | None) -> str:
+    how = "a step is RUN.NUMBER, or last.NUMBER"
+    with suppress(StoreError):
+        run = log.run(name).id
+        return f"is a run: {how}, as {'last' if name == 'last' else run}.1 (`rewind steps {name}` lists them)"
+    if store is not None:
+        with suppress(StoreError):
+            store.cassette(name)
+            return f"is a recording, not a step: {how}; `rewind show {name}` shows the recording"
+    return f"is no step: {how} (`rewind steps last` lists them)"
 
 
 @dataclass(frozen=True, slots=True)
