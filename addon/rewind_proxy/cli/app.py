@@ -7,6 +7,7 @@ Exit status: 0 done, 1 a `RewindError` (one line on standard error), 2 a wrong c
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from typing import Annotated, Any
 
@@ -33,6 +34,11 @@ from rewind_proxy.cli import (
 from rewind_proxy.cli.output import print_error, tolerate_narrow_encodings
 from rewind_proxy.errors import RewindError
 
+_FOREIGN_WORDS = (
+    (re.compile(r"^Value error, "), ""),
+    (re.compile(r"^Input should be a valid integer.*"), "a whole number is needed."),
+    (re.compile(r"^Input should be "), "it should be "),
+)
 # In the order in which `rewind --help` shows them.
 GROUPS = (
     run,
@@ -72,6 +78,15 @@ def make_app() -> typer.Typer:
 
 class _Verb(TyperCommand):
     """A command whose switches have no type in help, as they take no value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As typer's. Raises `typer.BadParameter`, without the words of the library that reads its values."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            for pattern, words in _FOREIGN_WORDS:
+                error.message = pattern.sub(words, error.message)
+            raise
 
     def get_params(self, *arguments: Any) -> list[Any]:  # what it is given depends on typer's version
         """As typer's."""

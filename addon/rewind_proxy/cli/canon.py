@@ -58,10 +58,15 @@ def canon_command(
             raise typer.Exit(1)
         return
     reading = read_request(read_document(file), reader, file)
-    if as_json or not sys.stdout.isatty():
+    if as_json or not at_screen():
         print_json(as_canon(reading))
     else:
         show_reading(reading)
+
+
+def at_screen() -> bool:
+    """Whether somebody reads what is printed."""
+    return sys.stdout.isatty()
 
 
 def settings_reader(settings: Settings) -> RequestReader:

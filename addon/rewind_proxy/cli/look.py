@@ -194,7 +194,7 @@ def _run_columns(found: Sequence[_SummedRun]) -> list[Column]:
         Column("took", [_took(run) for run in records], justify="right", from_width=100),
         Column("mode", [run.mode for run in records], from_width=90),
         Column("hits", [percent(each.hit_rate) for each in calls], justify="right", from_width=100),
-        Column("model calls", [tier_counts(each.tiers) for each in calls], cut=True),
+        Column("model calls", [tier_counts(each.tiers) for each in calls]),
         Column("other", [number(c.side) if c.side else "" for c in calls], justify="right", from_width=120),
         Column("model", [_models(each) for each in calls], from_width=130, cut=True),
         Column("session", [run.session for run in records], cut=True),
@@ -221,7 +221,7 @@ def _step_columns(run: RunRecord, found: Sequence[StepRecord]) -> list[Column]:
         Column("tokens", [tokens(s.input_tokens, s.output_tokens) for s in found], justify="right"),
         Column("took", [_latency(step) for step in found], justify="right"),
         Column(
-            "cassette", [Text((s.cassette or "")[:SHORT_ID], style="cyan") for s in found], from_width=100
+            "recording", [Text((s.cassette or "")[:SHORT_ID], style="cyan") for s in found], from_width=100
         ),
         Column("preview", [_preview(step) for step in found], cut=True),
         Column("note", [step.reason or step.note for step in found], from_width=130, cut=True),

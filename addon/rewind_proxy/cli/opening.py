@@ -16,7 +16,7 @@ from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.cli.output import console, safe_line
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.reading import RequestReader
-from rewind_proxy.settings import Settings, load
+from rewind_proxy.settings import Settings, load, resolve
 from rewind_proxy.store import Log, StepRecord, Store, is_store, log_path
 from rewind_proxy.wire import HostTable
 
@@ -30,6 +30,18 @@ JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.
 def settings_for(store: Path | None) -> Settings:
     """The settings in force here, `--store` included. Raises `SettingsError`."""
     return load(flags={"store": store}, environ=os.environ, cwd=Path.cwd())
+
+
+def gate_settings(store: Path | None) -> Settings:
+    """The same for a verb that passes or fails a store: one that is named has to be there.
+
+    Raises `StoreError` where it is not: a misspelt name would pass as an empty store.
+    """
+    found = resolve(flags={"store": store}, environ=os.environ, cwd=Path.cwd())
+    source, path = found.sources["store"], found.settings.store
+    if source != "default" and not is_store(path):
+        raise StoreError(f"{source}: there is no store at {path}: record first, or name another with --store")
+    return found.settings
 
 
 def reader_of(settings: Settings) -> RequestReader:

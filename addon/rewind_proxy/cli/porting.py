@@ -99,6 +99,7 @@ def import_command(
         print_json(_as_json(settings, total, done))
     else:
         _show(settings, total)
+        _show_empty(done)
     if not total.recordings and not total.known:
         raise typer.Exit(1)
 
@@ -183,6 +184,13 @@ def _show(settings: Settings, total: Outcome) -> None:
             ),
             soft_wrap=True,
         )
+
+
+def _show_empty(done: list[tuple[Source, Outcome]]) -> None:
+    for source, found in done:
+        if not (found.recordings or found.known or found.left or found.unknown_hosts):
+            what = f"{source.file} has no exchange in it ({source.format})"
+            console().print(Text(safe_line(what), style="yellow"), soft_wrap=True)
 
 
 def export_command(
