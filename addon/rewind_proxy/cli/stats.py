@@ -263,7 +263,7 @@ def _print_by(title: str, tallies: Mapping[str, Tally], named: Callable[[str], s
     columns = [
         Column(title, [named(name) for name in shown], cut=True),
         Column("hit rate", [percent(one.hit_rate) for one in each], justify="right"),
-        Column("model calls", [tier_counts(one.tiers) for one in each]),
+        Column("model calls", [tier_counts(one.tiers, width) for one in each]),
         Column("tokens saved", [_some(one.tokens_saved) for one in each], justify="right"),
         Column("money saved", [_money(one) for one in each], justify="right", from_width=100),
         Column("time saved", [_time(one) for one in each], justify="right", from_width=100),
