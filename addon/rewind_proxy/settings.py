@@ -122,7 +122,8 @@ def resolve(
             f"{sources['from_step']}: the calls from step {values['from_step']} on are to go live, "
             f"which mode {values['mode']} ({sources['mode']}) does not allow: add --mode auto"
         )
-    _check_own_rules(values, own_rules, f"{sources['scrub_off']}: scrub_off")
+    key = ": scrub_off" if origins.get("scrub_off") == "file" else ""
+    _check_own_rules(values, own_rules, sources["scrub_off"] + key)
     return Resolved(Settings.model_validate(values), MappingProxyType(sources), file)
 
 

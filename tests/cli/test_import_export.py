@@ -200,7 +200,7 @@ def test_what_is_left_out_is_named_without_credentials(rewind: Call, tmp_path: P
     [
         ("hello", " is none of what Rewind reads"),
         ('{"log": {"entries": 1}}', ": no HAR file"),
-        ("interactions: []\nversion: 9", ": a cassette of vcrpy's format 9"),
+        ("interactions: []\nversion: 9", ": a cassette of vcrpy in format 9"),
     ],
 )
 def test_a_bad_file_stops_before_anything_is_stored(

@@ -47,7 +47,7 @@ def _facts(reading: Reading) -> Iterator[tuple[str, str]]:
     yield "preset", safe_line(record.preset)
     yield "exact", reading.exact
     yield "normalised", reading.fingerprint
-    yield "core_v3", core_request_hash(reading.canonical, target.host) if reading.canonical else ""
+    yield "core_v3", (core_request_hash(reading.canonical, target.host) or "") if reading.canonical else ""
 
 
 def _show_slots(out: Console, slots: tuple[Slot, ...]) -> None:
