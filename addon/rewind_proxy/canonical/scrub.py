@@ -51,6 +51,7 @@ SCRUB_RULES = (
     "RS201",
     "RS202",
     "RS203",
+    "RS204",
 )
 """The ids of the built-in rules. Those of presets and of a project's own rules are not among them."""
 OWN_RULE = "scrub:"
