@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from pydantic import ValidationError
 
+from rewind_proxy.canonical import scrub
 from rewind_proxy.canonical.model import DEFAULT_IGNORE, ScrubRule
 from rewind_proxy.errors import SettingsError
-from rewind_proxy.presets import in_force
+from rewind_proxy.presets import in_force, scrub_rules
 from rewind_proxy.settings import (
     FIELDS,
     OTHER_VARIABLES,
@@ -21,8 +24,10 @@ from rewind_proxy.settings import (
     reference_table,
     resolve,
     unknown_option,
+    with_keys,
 )
 
+NOTHING: Mapping[str, object] = MappingProxyType({})
 NAMES = [field.name for field in FIELDS]
 SCALARS = {
     # name: (text as typed, what it becomes)
@@ -90,10 +95,16 @@ def from_variables(tmp_path: Path, **variables: str) -> Settings:
     return load(environ=variables, cwd=tmp_path)
 
 
-def refusal(tmp_path: Path, **sources: dict[str, object]) -> str:
-    environ = {name: str(value) for name, value in sources.pop("environ", {}).items()}
+def refusal(
+    tmp_path: Path,
+    *,
+    flags: Mapping[str, object] = NOTHING,
+    options: Mapping[str, object] = NOTHING,
+    environ: Mapping[str, object] = NOTHING,
+) -> str:
+    variables = {name: str(value) for name, value in environ.items()}
     with pytest.raises(SettingsError) as caught:
-        load(environ=environ, cwd=tmp_path, **sources)
+        load(flags=flags, options=options, environ=variables, cwd=tmp_path)
     return str(caught.value)
 
 
@@ -181,7 +192,7 @@ class TestDefaults:
         """The match settings carry over every field of theirs."""
         write_config(
             tmp_path,
-            'ignore = ["seed"]\ntail_n = 2\nscrub_off = ["RS1"]\nroots = ["/d"]\npaths = "off"\n'
+            'ignore = ["seed"]\ntail_n = 2\nscrub_off = ["RS101"]\nroots = ["/d"]\npaths = "off"\n'
             'preset = "codex"',
         )
         match = load(environ={}, cwd=tmp_path).match_settings
@@ -189,7 +200,7 @@ class TestDefaults:
             "ignore": ("seed",),
             "tail_n": 2,
             "scrub": (),
-            "scrub_off": ("RS1",),
+            "scrub_off": ("RS101",),
             "roots": ("/d",),
             "paths": "off",
             "preset": "codex",
@@ -341,7 +352,86 @@ class TestSources:
         assert set(resolved.sources) == set(NAMES)
 
 
+class TestRules:
+    """What is switched off is a rule that there is, wherever it is said."""
+
+    @pytest.mark.parametrize(
+        ("name", "rule", "said"),
+        [
+            ("scrub_off", "RS999", '"RS999" is not a scrub rule (they are RS001, '),
+            ("scrub_off", "rs101", '"rs101" is not a scrub rule; did you mean RS101? (they are RS001, '),
+            ("scrub_off", "preset:codex:nothing", "is not a scrub rule; did you mean preset:codex:"),
+            ("scrub_off", "scrub:build", '"scrub:build" is not a rule of your own (`scrub` has none)'),
+            ("redact_off", "RW999", '"RW999" is not a redaction rule; did you mean RW'),
+            ("redact_off", "RS101", '"RS101" is not a redaction rule'),
+        ],
+    )
+    def test_an_unknown_one_is_named_in_every_source(
+        self, tmp_path: Path, name: str, rule: str, said: str
+    ) -> None:
+        """Flag, option, variable and key say that there is no such rule."""
+        told = [
+            refusal(tmp_path, flags={name: [rule]}),
+            refusal(tmp_path, options={f"rewind_{name}": [rule]}),
+            refusal(tmp_path, environ={f"REWIND_{name.upper()}": rule}),
+        ]
+        file = write_config(tmp_path, f'{name} = ["{rule}"]')
+        told.append(refusal(tmp_path))
+        assert [said in text for text in told] == [True] * 4
+        places = (
+            f"flag --{name.replace('_', '-')}",
+            f"option rewind_{name}",
+            f"variable REWIND_{name.upper()}",
+        )
+        for text, place in zip(told, (*places, str(file)), strict=True):
+            assert text.startswith(f"{place}: ")
+
+    def test_one_of_the_project_may_be_off_where_another_source_has_it(self, tmp_path: Path) -> None:
+        """A rule in `rewind.toml` can be switched off for one call, also where a flag replaces it."""
+        write_config(tmp_path, "[[scrub]]\nname = 'build'\npattern = 'build [0-9]+'")
+        off = {"scrub_off": ["scrub:build"]}
+        assert load(flags=off, environ={}, cwd=tmp_path).scrub_off == ("scrub:build",)
+        other = {**off, "scrub": ['{"name": "job", "pattern": "job [0-9]+"}']}
+        assert load(flags=other, environ={}, cwd=tmp_path).scrub_off == ("scrub:build",)
+        said = refusal(tmp_path, flags={"scrub_off": ["scrub:biuld"]})
+        assert "is not a rule of your own; did you mean scrub:build? (they are scrub:build)" in said
+
+    def test_every_rule_of_the_code_is_known(self) -> None:
+        """The list of built-in scrub rules is that of the ids in the modules that find them."""
+        folder = Path(scrub.__file__).parent
+        sources = (file.read_text(encoding="utf-8") for file in folder.rglob("*.py"))
+        ids = {rule for source in sources for rule in re.findall(r'"(RS[0-9]{3})"', source)}
+        assert sorted(ids) == sorted(scrub.SCRUB_RULES)
+
+    def test_rules_of_presets_are_known(self, tmp_path: Path) -> None:
+        """A rule of a preset goes by the id that it is shown under."""
+        (first, *_) = scrub_rules()
+        assert load(flags={"scrub_off": [first]}, environ={}, cwd=tmp_path).scrub_off == (first,)
+
+    def test_a_table_of_cases_is_held_to_them_too(self, tmp_path: Path) -> None:
+        """Settings of one case are checked as those of a project are."""
+        settings = load(environ={}, cwd=tmp_path)
+        with pytest.raises(SettingsError, match=r"^line 3: scrub_off: .*RS999"):
+            with_keys(settings, {"scrub_off": ["RS999"]}, "line 3")
+        with pytest.raises(SettingsError, match=r"^line 3: scrub_off: .*scrub:build"):
+            with_keys(settings, {"scrub_off": ["scrub:build"]}, "line 3")
+
+
 class TestFile:
+    @pytest.mark.parametrize(
+        ("toml", "said"),
+        [
+            ("ignore = 3", 'ignore: write a list, as ["…", "…"]'),
+            ('ignore = "seed"', 'ignore: write a list, as ["…", "…"], not one text'),
+            ("hosts = 3", 'hosts: write a list, as ["host=value"], or a table, as { "host" = "value" }'),
+            ("scrub = true", 'scrub: write a list, as [{ name = "build", pattern = "…" }]'),
+        ],
+    )
+    def test_what_is_no_list_is_told_what_to_write(self, tmp_path: Path, toml: str, said: str) -> None:
+        """A value that is none of what a list setting takes shows how one is written."""
+        file = write_config(tmp_path, toml)
+        assert refusal(tmp_path) == f"{file}: {said}"
+
     def test_the_nearest_file_upwards_counts(self, tmp_path: Path) -> None:
         """A working directory deep in the project finds the project's file, and the inner one first."""
         deep = tmp_path / "a" / "b"

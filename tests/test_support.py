@@ -174,6 +174,32 @@ def test_answers_can_be_compressed() -> None:
         assert zstandard.ZstdDecompressor().decompressobj().decompress(body).endswith(b"data: [DONE]\n\n")
 
 
+def test_the_command_of_a_checkout_may_be_linked_to(tmp_path: Path) -> None:
+    """`scripts/rewind` finds its checkout from wherever a link to it, or to that, stands."""
+    scripts, links, made = tmp_path / "checkout" / "scripts", tmp_path / "bin", tmp_path / "venv" / "bin"
+    for folder in (scripts, links, made):
+        folder.mkdir(parents=True)
+    for name in ("rewind", "_env"):
+        shutil.copy(Path(__file__).parents[1] / "scripts" / name, scripts / name)
+    (scripts.parent / "pyproject.toml").write_text("")
+    (made / "python").symlink_to(sys.executable)
+    (made / "rewind").write_text("#!/bin/sh\necho it is $1\n")
+    (made / "rewind").chmod(0o755)
+    (links / "first").symlink_to("../checkout/scripts/rewind")
+    (links / "rewind").symlink_to(links / "first")
+    sums = subprocess.run(["cksum"], input=b"", capture_output=True, check=True).stdout.decode().strip()
+    (made.parent / "installed").write_text(f"{scripts.parent} {sums}\n")
+    ran = subprocess.run(
+        [links / "rewind", "there"],
+        env=environment(tmp_path, VENV=str(made.parent)),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (ran.returncode, ran.stdout) == (0, "it is there\n")
+
+
 def test_an_environment_behind_a_link_is_left_alone(tmp_path: Path) -> None:
     """`scripts/client-env` empties no environment that a stale link leads to; it says what to do instead."""
     script = tmp_path / "scripts" / "client-env"

@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import cast
+from typing import Literal, cast
 
+from rewind_proxy.canonical.model import ScrubRule
+from rewind_proxy.canonical.scrub import OWN_RULE
 from rewind_proxy.errors import SettingsError
 from rewind_proxy.settings_table import DEFAULT_STORE, FIELDS, VCR_WORDS, Field, Settings, reference_table
-from rewind_proxy.settings_values import BadValueError, Origin, did_you_mean, is_true_word
+from rewind_proxy.settings_values import BadValueError, Origin, did_you_mean, is_true_word, quote
 
 __all__ = [
     "CONFIG_NAME",
@@ -58,6 +60,7 @@ class Resolved:
     file: Path | None
 
 
+FlagsAre = Literal["flag", "marker argument"]
 _LIVE_MODES = ("auto", "record")
 """Those that record what goes live."""
 
@@ -68,9 +71,10 @@ def load(
     options: Mapping[str, object] = _NOTHING,
     environ: Mapping[str, str],
     cwd: Path,
+    flags_are: FlagsAre = "flag",
 ) -> Settings:
     """The settings in force; arguments and errors as for `resolve`."""
-    return resolve(flags=flags, options=options, environ=environ, cwd=cwd).settings
+    return resolve(flags=flags, options=options, environ=environ, cwd=cwd, flags_are=flags_are).settings
 
 
 def resolve(
@@ -79,11 +83,13 @@ def resolve(
     options: Mapping[str, object] = _NOTHING,
     environ: Mapping[str, str],
     cwd: Path,
+    flags_are: FlagsAre = "flag",
 ) -> Resolved:
     """Read every source and say which one won.
 
-    `flags` is keyed by field name, None meaning not given; `options` by option name (`rewind_mode`), an empty
-    text or list meaning not set; an empty variable is not set. Raises `SettingsError` naming the source.
+    `flags` is keyed by field name, None meaning not given; `flags_are` what errors call them. `options` is
+    keyed by option name (`rewind_mode`), an empty text or list meaning not set; an empty variable is not set.
+    Raises `SettingsError` naming the source.
     """
     file = find_config(cwd)
     values: dict[str, object] = {}
@@ -95,14 +101,16 @@ def resolve(
         ("file", () if file is None else _from_file(file)),
         ("variable", _from_environ(environ)),
         ("option", _from_options(options)),
-        ("flag", _from_flags(flags)),
+        ("flag", _from_flags(flags, flags_are)),
     )
     origins: dict[str, Origin] = {}
+    own_rules: set[str] = set()
     for origin, given in weakest_first:
         for field, value, source in given:
             values[field.name] = _parsed(field, value, origin, source)
             sources[field.name] = str(file) if origin == "file" else source
             origins[field.name] = origin
+            own_rules.update(_own_rules(values))
     values.setdefault("store", Path(DEFAULT_STORE))
     for name in _FOLDERS & values.keys():
         # A path in a file is meant from where the file stands; one typed in a shell from where it was typed.
@@ -114,6 +122,8 @@ def resolve(
             f"{sources['from_step']}: the calls from step {values['from_step']} on are to go live, "
             f"which mode {values['mode']} ({sources['mode']}) does not allow: add --mode auto"
         )
+    key = ": scrub_off" if origins.get("scrub_off") == "file" else ""
+    _check_own_rules(values, own_rules, sources["scrub_off"] + key)
     return Resolved(Settings.model_validate(values), MappingProxyType(sources), file)
 
 
@@ -126,7 +136,22 @@ def with_keys(settings: Settings, keys: Mapping[str, object], place: str) -> Set
         values[key] = _parsed(_BY_NAME[key], value, "file", f"{place}: {key}")
     for name in _FOLDERS & values.keys():
         values[name] = settings.store.parent / cast("Path", values[name])
+    _check_own_rules(values, {*_own_rules(dict(settings)), *_own_rules(values)}, f"{place}: scrub_off")
     return Settings.model_validate(dict(settings) | values)
+
+
+def _own_rules(values: Mapping[str, object]) -> Iterable[str]:
+    """The ids of the project's own scrub rules."""
+    return (OWN_RULE + rule.name for rule in cast("Iterable[ScrubRule]", values.get("scrub", ())))
+
+
+def _check_own_rules(values: Mapping[str, object], own: set[str], place: str) -> None:
+    """Raise `SettingsError` for a rule that is off and is a project's own, but none of any source."""
+    for rule in cast("Iterable[str]", values.get("scrub_off", ())):
+        if rule.startswith(OWN_RULE) and rule not in own:
+            known = f"they are {', '.join(sorted(own))}" if own else "`scrub` has none"
+            guess = did_you_mean(rule, sorted(own))
+            raise SettingsError(f"{place}: {quote(rule)} is not a rule of your own{guess} ({known})")
 
 
 def find_config(cwd: Path) -> Path | None:
@@ -200,9 +225,10 @@ def _is_set(value: object) -> bool:
     return value is not None and value != ""
 
 
-def _from_flags(flags: Mapping[str, object]) -> Iterable[tuple[Field, object, str]]:
+def _from_flags(flags: Mapping[str, object], flags_are: FlagsAre) -> Iterable[tuple[Field, object, str]]:
     for name, value in flags.items():
         if name not in _BY_NAME:
-            raise SettingsError(_unknown(f"flag {name}", name, _BY_NAME, "Flags"))
+            raise SettingsError(_unknown(f"{flags_are} {name}", name, _BY_NAME, f"{flags_are.capitalize()}s"))
         if value is not None and value != () and value != []:
-            yield _BY_NAME[name], value, f"flag {_BY_NAME[name].flag}"
+            spelt = _BY_NAME[name].flag if flags_are == "flag" else name
+            yield _BY_NAME[name], value, f"{flags_are} {spelt}"

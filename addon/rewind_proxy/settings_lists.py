@@ -24,13 +24,36 @@ _HOST = re.compile(r"(?:[a-z0-9*][a-z0-9_.*-]*|\[[0-9a-f:.]+\])(?::(?P<port>\d{1
 _NO_URL = re.compile(r"[\x00-\x20\x7f-\x9f]")
 
 
+_TEXTS = 'a list, as ["…", "…"]'
+_RULES = 'a list, as [{ name = "build", pattern = "…" }]'
+_PAIRS = 'a list, as ["host=value"], or a table, as { "host" = "value" }'
+
+
 def names(*, commas: Literal["always", "variable"] = "always") -> Kind:
     """A list of plain texts."""
 
     def read(value: object) -> object:
         return tuple(_nonempty(item, place) for item, place in _items(value))
 
-    return Kind(label="list", read=read, is_list=True, commas=commas)
+    return Kind(label="list", written=_TEXTS, read=read, is_list=True, commas=commas)
+
+
+def rule_ids(what: str, known: Iterable[str], told: str, *, own: str = "") -> Kind:
+    """A list of ids of rules of one kind (`what`), each of them `known`; `told` says which there are.
+
+    One that starts with `own` names a rule of the project's, which `settings` looks up when it has read them.
+    """
+    ids = frozenset(known)
+
+    def read(value: object) -> object:
+        found = tuple(_nonempty(item, place) for item, place in _items(value))
+        for rule in found:
+            if rule not in ids and not (own and rule.startswith(own)):
+                guess = did_you_mean(rule, sorted(ids))
+                raise BadValueError(f"{quote(rule)} is not a {what} rule{guess} ({told})")
+        return found
+
+    return Kind(label="list", written=_TEXTS, read=read, is_list=True)
 
 
 def patterns() -> Kind:
@@ -45,7 +68,7 @@ def patterns() -> Kind:
             found.append(item)
         return tuple(found)
 
-    return Kind(label="list of patterns", read=read, is_list=True, commas="never")
+    return Kind(label="list of patterns", written=_TEXTS, read=read, is_list=True, commas="never")
 
 
 def scrub_rules() -> Kind:
@@ -55,7 +78,7 @@ def scrub_rules() -> Kind:
 
     def read(value: object) -> object:
         rules: list[ScrubRule] = []
-        for item, place in _items(value):
+        for item, place in _items(value, _RULES):
             if not isinstance(item, Mapping):
                 raise BadValueError(f'{place} is not an object such as {{"name": "build", "pattern": "…"}}')
             for member in item:
@@ -74,7 +97,7 @@ def scrub_rules() -> Kind:
             rules.append(ScrubRule.model_validate({"name": name, "pattern": pattern, "where": place_word}))
         return tuple(rules)
 
-    return Kind(label="list of rules", read=read, is_list=True, commas="never")
+    return Kind(label="list of rules", written=_RULES, read=read, is_list=True, commas="never")
 
 
 def host_map(value_of: Reader) -> Kind:
@@ -92,7 +115,7 @@ def host_map(value_of: Reader) -> Kind:
                 raise BadValueError(f"host {host} is given twice, with two values")
         return found
 
-    return Kind(label="host=value list", read=read, is_list=True)
+    return Kind(label="host=value list", written=_PAIRS, read=read, is_list=True)
 
 
 def base_url(value: object) -> str:
@@ -115,9 +138,9 @@ def _nonempty(value: object, place: str) -> str:
     return text
 
 
-def _items(value: object) -> list[tuple[object, str]]:
+def _items(value: object, form: str = _TEXTS) -> list[tuple[object, str]]:
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        raise BadValueError("is not a list")
+        raise BadValueError(f"write {form}")
     return [(item, f"entry {number}") for number, item in enumerate(value, 1)]
 
 
@@ -126,7 +149,7 @@ def _pairs(value: object) -> Iterable[tuple[str, object, str]]:
         for host, target in value.items():
             yield str(host), target, quote(host)
         return
-    for item, place in _items(value):
+    for item, place in _items(value, _PAIRS):
         if isinstance(item, Mapping):
             yield from _pairs(item)
             continue

@@ -14,7 +14,9 @@ from rewind_proxy import faults
 from rewind_proxy import settings_lists as lists
 from rewind_proxy import settings_values as values
 from rewind_proxy.canonical.model import DEFAULT_IGNORE, MatchSettings, Mode, ScrubRule, Wire
-from rewind_proxy.presets import choices, in_force
+from rewind_proxy.canonical.redact import REDACTION_RULES
+from rewind_proxy.canonical.scrub import OWN_RULE, SCRUB_RULES
+from rewind_proxy.presets import choices, in_force, scrub_rules
 from rewind_proxy.settings_values import Kind
 
 DEFAULT_STORE = ".rewind/store"
@@ -162,7 +164,16 @@ FIELDS: tuple[Field, ...] = (
         lists.scrub_rules(),
         "Noise to leave out when matching, as { name, pattern, where }.",
     ),
-    Field("scrub_off", lists.names(), "Ids of scrub rules to switch off (RS101)."),
+    Field(
+        "scrub_off",
+        lists.rule_ids(
+            "scrub",
+            (*SCRUB_RULES, *scrub_rules()),
+            f"they are {', '.join(SCRUB_RULES)}, preset:AGENT:NAME, and your own as {OWN_RULE}NAME",
+            own=OWN_RULE,
+        ),
+        "Ids of scrub rules to switch off (RS101).",
+    ),
     Field(
         "roots", lists.names(commas="variable"), "More folders that count as roots of the project in paths."
     ),
@@ -205,7 +216,11 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field("redact_defaults", values.yes_or_no(), "Use the built-in redaction rules."),
     Field("redact_patterns", lists.patterns(), "Regular expressions for more credentials to redact."),
-    Field("redact_off", lists.names(), "Ids of redaction rules to switch off (RW112)."),
+    Field(
+        "redact_off",
+        lists.rule_ids("redaction", REDACTION_RULES, "`rewind canon FILE` shows the rules at work"),
+        "Ids of redaction rules to switch off (RW112).",
+    ),
     Field("redact_answers", values.yes_or_no(), "Redact the recorded answers too."),
     Field(
         "mask_flow", values.yes_or_no(), "Mask credentials of finished flows before other add-ons see them."

@@ -37,13 +37,15 @@ class BadValueError(ValueError):
 class Kind:
     """How values of one kind are written and read.
 
-    `label` is what the reference calls it. For lists, `commas` says where text is split at commas: in every
-    source, in variables only (entries of repeated flags may hold commas), or nowhere (patterns).
+    `label` is what the reference calls it. For lists, `written` shows how a file writes one, and `commas`
+    says where text is split at commas: in every source, in variables only (entries of repeated flags may hold
+    commas), or nowhere (patterns).
     """
 
     label: str
     read: Reader
     is_list: bool = False
+    written: str = ""
     commas: Literal["always", "variable", "never"] = "always"
 
     def parse(self, value: object, origin: Origin) -> object:
@@ -53,7 +55,7 @@ class Kind:
     def _entries(self, value: object, origin: Origin) -> object:
         if isinstance(value, str):
             if origin == "file":
-                raise BadValueError(f"write {self.label}, not one text")
+                raise BadValueError(f"write {self.written}, not one text")
             return self._from_text(value, origin)
         if isinstance(value, Sequence) and origin in ("flag", "option"):
             entries: list[object] = []

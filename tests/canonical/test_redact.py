@@ -434,12 +434,6 @@ def test_a_bad_pattern_is_refused_with_its_place_and_not_its_text(pattern: str) 
     assert "hunter2" not in str(caught.value)
 
 
-def test_an_unknown_rule_cannot_be_off() -> None:
-    """The message lists the rules there are."""
-    with pytest.raises(SettingsError, match=r"redact_off: 'RW999'.*RW101"):
-        rule_list(True, [], ["RW999"])
-
-
 def test_a_rule_of_a_newer_version_is_refused() -> None:
     """A store written under it cannot be kept free of what that rule takes out."""
     with pytest.raises(StoreVersionError, match="RW101@99"):

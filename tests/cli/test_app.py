@@ -60,6 +60,47 @@ class TestCommand:
         assert "else 5 when a recording failed; else the command's own." in out
         assert "(auto | replay | record | passthrough)" in out
 
+    def test_help_shows_no_type_where_no_value_is_taken(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A switch takes none; a setting's value has a word for what it is."""
+        _, out, _ = call(capsys, monkeypatch, "run", "--help")
+        assert "bool" not in out
+        assert "str" not in [word.strip("<>") for word in out.partition("Settings")[2].split()]
+        shown = {line.split()[1]: line.split()[2] for line in out.splitlines() if line.startswith("│ --")}
+        assert (shown["--mode"], shown["--tail-n"], shown["--rebase"]) == ("WORD", "N", "true|false")
+        assert "bool" not in call(capsys, monkeypatch)[1]
+
+    @pytest.mark.parametrize("verb", ["canon", "test-match", "import"])
+    def test_help_has_the_settings_that_a_verb_reads(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, verb: str
+    ) -> None:
+        """Those of a proxy are no flags of a verb that starts none."""
+        _, out, _ = call(capsys, monkeypatch, verb, "--help")
+        flags = {word for word in out.split() if word.startswith("--")}
+        assert {"--store", "--hosts", "--scrub-off", "--redact-off"} <= flags
+        assert not flags & {"--fault", "--pace", "--mode", "--upstream", "--from-step"}
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("ls", "--limit", "x"), "Invalid value for '--limit' / '-n': a whole number is needed."),
+            (("ls", "--limit", "-1"), "'-n': it should be greater than or equal to 0"),
+            (("env", "--shell", "tcsh"), "Invalid value for '--shell': 'tcsh' is not one of 'sh', 'fish'"),
+        ],
+    )
+    def test_a_bad_value_is_told_in_our_words(
+        self,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+        arguments: tuple[str, ...],
+        said: str,
+    ) -> None:
+        """Not in those of the library that reads it."""
+        monkeypatch.setenv("COLUMNS", "200")
+        status, _, err = call(capsys, monkeypatch, *arguments)
+        assert (status, said in err) == (2, True)
+
     def test_version(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         """`--version` prints the package's."""
         assert call(capsys, monkeypatch, "--version")[:2] == (0, f"rewind {rewind_proxy.__version__}\n")

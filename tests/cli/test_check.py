@@ -89,6 +89,39 @@ def test_a_store_that_is_missing_has_nothing_wrong(rewind: Call) -> None:
     assert rewind("check")[1].startswith("No recordings in ")
 
 
+@pytest.mark.parametrize("verb", ["check", "verify"])
+@pytest.mark.parametrize("named", ["flag --store", "variable REWIND_STORE", "rewind.toml"])
+def test_a_store_that_is_named_has_to_be_there(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    verb: str,
+    named: str,
+) -> None:
+    """A misspelt one would pass as an empty store: it is an error with its path, from whatever source."""
+    flags = ["--store", "typo"] if named.startswith("flag") else []
+    if named.startswith("variable"):
+        monkeypatch.setenv("REWIND_STORE", "typo")
+    if named == "rewind.toml":
+        (tmp_path / named).write_text('store = "typo"\n')
+    monkeypatch.setattr(sys, "argv", ["rewind", verb, *flags])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    out, err = capsys.readouterr()
+    assert (stopped.value.code, out) == (1, "")
+    assert f"{named}: there is no store at {tmp_path / 'typo'}: " in err
+    assert not (tmp_path / "typo").exists()
+
+
+@pytest.mark.parametrize("verb", ["check", "verify"])
+def test_a_store_that_is_there_and_empty_passes(rewind: Call, tmp_path: Path, verb: str) -> None:
+    """Nothing in it is unused, secret or stale; that it has nothing is said."""
+    with Store.open(tmp_path / "empty", settings_digest="ab" * 8):
+        pass
+    code, out = rewind(verb, "--store", "empty")
+    assert (code, out.startswith("No recordings in ")) == (0, True)
+
+
 def test_what_no_run_replayed_is_unused(rewind: Call, project: Project) -> None:
     """It is named with the command that deletes just that."""
     used = project.record(request(ask("a")), b'{"choices": [1]}', run=FIRST)

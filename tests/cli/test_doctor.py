@@ -28,7 +28,7 @@ from rewind_proxy.cli.doctor import (
     check_variables,
     examine,
 )
-from rewind_proxy.store import Store
+from rewind_proxy.store import Log, Store
 from rewind_proxy.wire.hosts import HostTable
 
 HOSTS = HostTable()
@@ -274,15 +274,35 @@ def test_what_is_no_store_is_broken(tmp_path: Path) -> None:
     assert statuses(check_store(tmp_path / "file"))["store"] == "fail"
     with Store.open(tmp_path / "store", settings_digest="ab" * 8):
         pass
-    for path in (tmp_path / "store").rglob("data.mdb"):
+    damage(tmp_path / "store")
+    found = {check.name: check for check in check_store(tmp_path / "store")}
+    assert found["store"].status == "fail"
+    assert "restore it, or move it away" in found["store"].detail
+    assert found["store"].next_step == ""
+
+
+def test_a_log_is_opened_and_counted(tmp_path: Path) -> None:
+    """It stands beside the store; no proxy starts without it, so a damaged one is broken."""
+    store = tmp_path / "store"
+    with Log.open(store):
+        pass
+    found = {check.name: check for check in check_store(store)}
+    assert (found["log"].status, found["log"].detail) == ("ok", f"{tmp_path / 'store.log'}: 0 runs")
+    damage(tmp_path / "store.log")
+    found = {check.name: check for check in check_store(store)}
+    assert found["log"].status == "fail"
+    assert f"{tmp_path / 'store.log'}" in found["log"].detail
+
+
+def damage(place: Path) -> None:
+    for path in place.rglob("data.mdb"):
         path.write_bytes(b"x" * 8192)
-    assert statuses(check_store(tmp_path / "store"))["store"] == "fail"
 
 
 def test_a_network_file_system_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LMDB needs shared memory that a network file system does not have."""
     monkeypatch.setattr(doctor, "_mounts", lambda: f"server:/x {tmp_path} nfs4 rw 0 0\n")
-    found = check_file_system(tmp_path / "not" / "yet")
+    found = check_file_system(tmp_path / "not" / "yet", replays=True)
     assert found.status == "fail"
     assert "nfs4" in found.detail
 
@@ -290,13 +310,15 @@ def test_a_network_file_system_is_broken(tmp_path: Path, monkeypatch: pytest.Mon
 def test_little_room_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a recording is lost for it."""
     monkeypatch.setattr(doctor, "_LITTLE_SPACE", 2**62)
-    assert check_file_system(tmp_path).status == "warn"
+    assert check_file_system(tmp_path, replays=True).status == "warn"
 
 
 def test_a_place_that_cannot_be_written_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replay works there."""
+    """Replay works there, if the store itself can be read."""
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert check_file_system(tmp_path).status == "warn"
+    found = {replays: check_file_system(tmp_path, replays=replays) for replays in (True, False)}
+    assert [check.status for check in found.values()] == ["warn", "warn"]
+    assert [("replay works" in check.detail) for check in found.values()] == [True, False]
 
 
 # Variables
@@ -413,4 +435,4 @@ def test_old_node_is_a_warning(environ: dict[str, str]) -> None:
     install(environ, "node", "echo v20.19.0")
     [found] = installed_clients(environ)
     assert found.status == "warn"
-    assert "22.21 and 24.0" in found.needs
+    assert found.needs.startswith("an update to 22.21+ or 24.0+: what is older goes past every proxy; ")

@@ -213,6 +213,25 @@ class TestExplain:
         assert (status, out.count("\n")) == (1, 1)
         assert out.startswith("rewind: ")
 
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [
+            ("last", "last is a run: a step is RUN.NUMBER, or last.NUMBER, as last.1 (`rewind steps last` "),
+            ("run-", "run- is a run: a step is RUN.NUMBER, or last.NUMBER, as run-a.1 (`rewind steps run-` "),
+            (
+                "{id}",
+                "{id} is a recording, not a step: a step is RUN.NUMBER, or last.NUMBER; `rewind show {id}`",
+            ),
+            ("zz", "zz is no step: a step is RUN.NUMBER, or last.NUMBER (`rewind steps last` lists them)"),
+        ],
+    )
+    def test_what_it_is_instead_is_said(self, rewind: Call, proxy: Proxy, name: str, said: str) -> None:
+        """A run has steps, a recording can be shown."""
+        step = proxy.ask(chat("s", "hello"))
+        cassette = as_json(rewind("explain", step, "--json")[1])["cassette"]
+        status, out = rewind("explain", name.format(id=cassette[:12]))
+        assert (status, out.startswith(f"rewind: {said.format(id=cassette[:12])}")) == (1, True)
+
     def test_a_credential_is_in_no_report(self, rewind: Call, proxy: Proxy) -> None:
         """Nor in what the log keeps of a request: neither before it is cut, nor after."""
         secret = "sk-proj-" + secrets.token_hex(20)

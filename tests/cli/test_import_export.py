@@ -100,6 +100,14 @@ def test_a_part_can_be_exported(options: list[str], expected: list[str], rewind:
     assert not expected or prompts(out) == expected
 
 
+def test_a_choice_without_recordings_says_why(rewind: Call, store: Path) -> None:
+    """The store has some, so that nothing was recorded would be false."""
+    status, out, err = rewind("export", "--store", store, "--session", "mine", "--run", "last")
+    assert (status, out) == (1, "")
+    assert "no such recording was made by run last of session 'mine'" in err
+    assert "what it replayed another run recorded" in err
+
+
 def test_a_cassette_can_be_exported_by_its_id(rewind: Call, store: Path) -> None:
     """The start of one will do; what is not there is an error."""
     first = json.loads(rewind("export", "--store", store)[1].splitlines()[1])
@@ -161,6 +169,14 @@ def test_what_is_left_out_is_named(rewind: Call, tmp_path: Path) -> None:
     assert rewind("import", file, "--store", tmp_path / "b")[0] == 1
 
 
+def test_a_file_without_exchanges_is_named(rewind: Call, tmp_path: Path) -> None:
+    """Nothing imported and nothing left out needs a reason."""
+    file = tmp_path / "x.har"
+    file.write_text(json.dumps(har()), encoding="utf-8")
+    status, out, _ = rewind("import", file, "--store", tmp_path / "a")
+    assert (status, f"{file} has no exchange in it (har)" in out) == (1, True)
+
+
 def test_what_is_left_out_is_named_without_credentials(rewind: Call, tmp_path: Path) -> None:
     """A host, the text of an error, an address with a login in it: a file may hold anything anywhere."""
     secret = fake("sk-proj-", 40)
@@ -184,7 +200,7 @@ def test_what_is_left_out_is_named_without_credentials(rewind: Call, tmp_path: P
     [
         ("hello", " is none of what Rewind reads"),
         ('{"log": {"entries": 1}}', ": no HAR file"),
-        ("interactions: []\nversion: 9", ": a cassette of vcrpy's format 9"),
+        ("interactions: []\nversion: 9", ": a cassette of vcrpy in format 9"),
     ],
 )
 def test_a_bad_file_stops_before_anything_is_stored(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from case_tables import fake
+from cli.shelf import Shelf
 from matching.recorded_projects import START, Project, read, request, settings_at
 from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.cli.app import main
@@ -175,7 +176,29 @@ def test_maintain_reads_as_a_report(rewind: Call, project: Project) -> None:
     project.record(request(ask("hi")))
     code, out, _ = rewind("maintain")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == ["store", "recordings", "indexed", "on"]
+    assert [line.split()[0] for line in out.splitlines()] == ["store", "recordings", "indexed", "store"]
+    assert out.splitlines()[2].split() == ["indexed", "1"]
+
+
+def test_maintain_says_which_recordings_have_no_index(rewind: Call, tmp_path: Path) -> None:
+    """Side calls are found by method and path."""
+    shelf = Shelf(tmp_path)
+    shelf.record(ask("hi"), said("hello"))
+    shelf.record(None, b"{}", cls="side", method="GET")
+    told = dict(line.split(maxsplit=1) for line in map(str.strip, rewind("maintain")[1].splitlines()))
+    assert (told["recordings"], told["indexed"]) == ("2", "1 (1 side call beside: no index)")
+
+
+def test_stats_and_maintain_agree_on_the_disk(rewind: Call, project: Project) -> None:
+    """The store and its log are told apart in the one, and summed up in the other."""
+    project.record(request(ask("hi")))
+    done = result(rewind("maintain", "--json"))
+    held = result(rewind("stats", "--json"))["store"]
+    assert isinstance(held, dict)
+    parts = [held["bytes_on_disk"], held["bytes_of_log"]]
+    assert sum(part for part in parts if isinstance(part, int)) == done["bytes_after"]
+    lines = {line.split("  ")[0]: line for line in rewind("stats")[1].splitlines()}
+    assert {"on disk", "log on disk"} <= lines.keys()
 
 
 # -- verify
@@ -333,6 +356,17 @@ def test_prune_deletes_what_is_not_needed(
         assert store.check() == []
     for name in set(used) - kept:
         assert not scan(project.settings.store, [json.dumps({"content": name})[1:-1]]).found
+
+
+def test_prune_takes_ids(rewind: Call, project: Project, used: dict[str, CassetteRecord]) -> None:
+    """Those that are named are listed and deleted, used or not; one that is not there stops it."""
+    one, two = used["one"].id, used["two"].id
+    assert listed(rewind("prune", one[:12], two, "--json")) == {one, two}
+    assert rewind("prune", one, "0000", "--yes")[0] == 1
+    assert rewind("prune", one, "--unused")[0] == 2
+    assert len(left(project)) == 4
+    result(rewind("prune", one[:12], "--yes", "--json"))
+    assert left(project) == {used[name].id for name in ("two", "three", "new")}
 
 
 def test_prune_goes_by_the_last_use(rewind: Call, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from case_tables import fake
 from matching.recorded_projects import Project, request, settings_at
 from matching.test_reviewing import ASKED, RECORDED, SAID, Person, ask
 from rewind_proxy.cli.app import main
+from rewind_proxy.cli.review import QUESTION
 from rewind_proxy.engine import Replay
 
 Call = Callable[..., tuple[int, str, str]]
@@ -216,6 +217,26 @@ def test_review_asks(rewind: Call, tmp_path: Path) -> None:
     assert (code, "approved" in out) == (0, True)
     [alias] = json.loads(rewind("aliases", "--json")[1])
     assert alias["cassette"] == newest["candidates"][1]["cassette"]
+    assert len(json.loads(rewind("pending", "--json")[1])) == 1
+
+
+@pytest.mark.usefixtures("at_terminal")
+def test_what_is_no_decision_is_told_the_choices(rewind: Call, tmp_path: Path) -> None:
+    """The question comes again with a hint, on a line of its own that fits the screen."""
+    refused(tmp_path, ASKED)
+    out = rewind("review", typed="x\nq\n", columns=80)[1]
+    assert out.count("Does this recording answer it?") == 2
+    assert "One of y, n, a, s and q: s leaves it undecided, q ends the review." in out
+    assert len(QUESTION) < 76
+
+
+@pytest.mark.usefixtures("at_terminal")
+def test_no_to_the_last_candidate_says_what_is_left(rewind: Call, tmp_path: Path) -> None:
+    """The request stays pending; how to put it away or answer it is said, once."""
+    [pending] = refused(tmp_path, ASKED)
+    out = rewind("review", typed="n\nn\n")[1]
+    assert out.count(f"That was the last: {pending[:12]} stays pending.") == 1
+    assert f"rewind reject {pending[:12]}\n" in out
     assert len(json.loads(rewind("pending", "--json")[1])) == 1
 
 

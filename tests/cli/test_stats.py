@@ -140,6 +140,18 @@ class TestNumbers:
         assert ratio > 5
         assert f"({ratio:.1f} × smaller)" in rewind("stats")[1]
 
+    @pytest.mark.parametrize("columns", [80, 100, 120])
+    def test_no_count_is_cut(self, rewind: Call, shelf: Shelf, columns: int) -> None:
+        """Where a line is too short for all tiers they go on below it; the name still tells who."""
+        tiers: tuple[Tier, ...] = ("miss", "exact", "normalised", "alias", "recorded")
+        names = [tier for tier in tiers for _ in range(100)]
+        shelf.log(*(step(n, tier, model="claude-sonnet-5-20260101") for n, tier in enumerate(names, 1)))
+        for verb in ("stats", "runs"):
+            out = rewind(verb, columns=columns)[1]
+            assert all(f"100 {tier}" in out for tier in tiers)
+            assert max(len(each.rstrip()) for each in out.splitlines()) <= columns
+            assert "claude-so" in out if verb == "stats" else RUN in out
+
 
 class TestFilters:
     def test_one_session(self, rewind: Call, shelf: Shelf) -> None:

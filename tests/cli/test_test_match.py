@@ -129,9 +129,16 @@ def test_a_wrong_call_is_status_2(rewind: Call, arguments: list[str], said: str)
     [
         ([], 'not a request file: write {"url": "https://api.openai.com/v1/responses", "body": {…}}'),
         ({"model": "m"}, 'not a request file: "url" is missing or has no host: write {"url": '),
-        ({"url": "https://unknown.test/x", "body": {}}, "no known host"),
+        (
+            {"url": "https://unknown.test/x", "body": {}},
+            "no known host, Rewind would tunnel it; add it with --hosts unknown.test=WIRE",
+        ),
         ({"url": "https://api.openai.com/v1/responses", "body_base64": "%"}, "not base64"),
         ({"url": "https://api.openai.com/v1/responses", "body_base64": "é"}, "not base64"),
+        (
+            {"url": "https://api.openai.com/v1/responses", "boddy": {}},
+            'a request file has no "boddy"; did you mean body? (it has method, url, ',
+        ),
     ],
 )
 def test_a_bad_file_is_one_sentence_that_names_it(rewind: Call, document: JsonValue, said: str) -> None:

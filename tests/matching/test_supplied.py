@@ -24,7 +24,6 @@ def parts(content: Any, **more: Any) -> list[dict[str, Any]]:
     [
         ("It is 4.\n", "It is 4."),
         ("# Heading\n\n- a\n", "# Heading\n\n- a"),
-        ('{"city": "Paris"}', '{"city": "Paris"}'),
         ("[1, 2]", "[1, 2]"),
         ("{", "{"),
         ({"text": "It is 4."}, "It is 4."),
@@ -39,6 +38,14 @@ def test_text(content: Any, text: str) -> None:
 def test_a_file_may_be_taken_as_text() -> None:
     """For a structured answer that looks like one of ours."""
     assert parts('{"text": "x", "tone": "dry"}', as_text=True)[0]["text"] == '{"text": "x", "tone": "dry"}'
+
+
+@pytest.mark.parametrize("content", ['{"txt": "x"}', '{"city": "Paris"}', "{}", ' {"finish": "stop"}\n'])
+def test_an_object_without_members_of_an_answer_is_a_mistake(content: str) -> None:
+    """A misspelt one would be stored as the text that it looks like: only `as_text` makes it that."""
+    with pytest.raises(SuppliedAnswerError, match=r'^f: neither "text" nor "tool_calls" is in it.*--text'):
+        parts(content)
+    assert parts(content, as_text=True)[0]["text"] == content.removesuffix("\n")
 
 
 def test_tool_calls() -> None:

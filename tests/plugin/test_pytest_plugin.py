@@ -215,7 +215,7 @@ def test_a_replay_without_a_call_is_a_warning(project: Project) -> None:
 def test_a_misspelt_setting_is_named(project: Project) -> None:
     """As it is everywhere, with the nearest that exists."""
     text = project.replayed.outcomes["test_misspelt"].text
-    assert "rewind: flag tail_m is not a setting of Rewind; did you mean tail_n?" in text
+    assert "rewind: marker argument tail_m is not a setting of Rewind; did you mean tail_n?" in text
 
 
 def test_sessions_are_named_by_test_ids(project: Project, home: Path) -> None:

@@ -411,6 +411,12 @@ class TestTelling:
             list(at(file).entries)
         assert str(file) in str(raised.value)
 
+    def test_a_version_that_is_no_number_is_said(self) -> None:
+        """In words that stand in a sentence."""
+        said = r"^a\.yaml: a cassette of vcrpy that names no format by number; format 1 is read$"
+        with pytest.raises(PortingError, match=said):
+            list(vcr.entries({"version": "one", "interactions": []}, "a.yaml"))
+
     @pytest.mark.parametrize(
         "content",
         [

@@ -175,7 +175,7 @@ def test_a_folder_of_cassettes_goes_with_the_project(stage: Stage, start: Start,
         with start(settings=replay, store=tmp_path / "fresh" / "store") as offline:
             assert CHAT.once(offline, one).body == said
             assert CHAT_SSE.once(offline, two).headers["x-rewind-tier"] == "exact"
-            assert f"a cassette is not used: {broken}: not JSON" in ended(offline)
+            assert f"a recording is not used: {broken}: not JSON" in ended(offline)
     finally:
         for each in [folder, *folder.rglob("*")]:
             each.chmod(each.stat().st_mode | stat.S_IWUSR)

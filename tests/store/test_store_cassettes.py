@@ -81,7 +81,7 @@ def test_a_cassette_is_found_by_the_start_of_its_id(store: Store, length: int) -
 
 @pytest.mark.parametrize(
     ("prefix", "message"),
-    [("abc", "too short"), ("wxyz", "hex digits"), ("0000", "no cassette"), ("é000", "hex digits")],
+    [("abc", "too short"), ("wxyz", "hex digits"), ("0000", "no recording"), ("é000", "hex digits")],
 )
 def test_an_id_that_names_nothing_says_why(store: Store, prefix: str, message: str) -> None:
     """Too short, no hex, or unknown: each has its sentence."""

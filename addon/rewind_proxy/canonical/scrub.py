@@ -39,6 +39,23 @@ PLACE_OF_ROLE: dict[Role, Place] = {
 }
 LINKING_ID = "RS102"
 FOLDING = "RS001"
+SCRUB_RULES = (
+    FOLDING,
+    "RS101",
+    LINKING_ID,
+    "RS103",
+    "RS104",
+    "RS105",
+    "RS106",
+    "RS107",
+    "RS201",
+    "RS202",
+    "RS203",
+    "RS204",
+)
+"""The ids of the built-in rules. Those of presets and of a project's own rules are not among them."""
+OWN_RULE = "scrub:"
+"""What the id of a project's own rule starts with; its name follows."""
 
 _REMEMBERED = 600_000
 _TRIGGER = re.compile(r"[\d/\\-]")
@@ -55,7 +72,8 @@ class Scrubber:
         self._off = frozenset(settings.scrub_off)
         self._paths = settings.paths
         self._own = tuple(
-            (f"scrub:{rule.name}", rule.name, re.compile(rule.pattern), rule.where) for rule in settings.scrub
+            (f"{OWN_RULE}{rule.name}", rule.name, re.compile(rule.pattern), rule.where)
+            for rule in settings.scrub
         )
         self._agents = tuple((preset.rule_id(rule), rule) for rule in preset.scrub) if preset else ()
         self._cache: TextCache[tuple[str, str, Place, object, bool], Leaf] = TextCache(_REMEMBERED)

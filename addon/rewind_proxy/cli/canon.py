@@ -3,45 +3,48 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
-from rich.text import Text
 
+from rewind_proxy import settings as sources
 from rewind_proxy.canonical.core_v3 import core_request_hash
-from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redactor, rule_list
-from rewind_proxy.cli.opening import JsonOption, StoreOption, settings_for
-from rewind_proxy.cli.output import console, facts, print_error, print_json, safe, safe_line
-from rewind_proxy.cli.request_file import RequestFileError, host_of, request_from
+from rewind_proxy.cli.canon_screen import show_reading
+from rewind_proxy.cli.opening import JsonOption
+from rewind_proxy.cli.output import print_error, print_json
+from rewind_proxy.cli.request_file import RequestFileError, read_request
+from rewind_proxy.cli.settings_flags import READING, with_settings
 from rewind_proxy.errors import RewindError
 from rewind_proxy.matching.reading import Reading, RequestReader
 from rewind_proxy.settings import Settings
 from rewind_proxy.wire import HostTable
 
-_EXCERPT = 400
-
 
 def register(app: typer.Typer) -> None:
     """Add `canon`."""
-    app.command("canon", rich_help_panel="Understand")(canon_command)
+    app.command("canon", rich_help_panel="Understand")(with_settings(canon_command, READING))
 
 
 def canon_command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A request file; .jsonl or - for many.")],
-    store: StoreOption = None,
     as_json: JsonOption = False,
+    *,
+    flags: dict[str, object],
 ) -> None:
     """Show what Rewind understands of a request: class, canonical form, fingerprints, slots, redactions.
+
+    Slots have their places in the canonical form, redactions in the body as it was sent.
 
     A `.jsonl` file or `-` gives one JSON line out per line in; a line that cannot be read gives `{"error"}`,
     and exit status 1 at the end. A single file is shown for reading on a terminal, else as JSON.
     """
-    reader = settings_reader(settings_for(store))
+    reader = settings_reader(sources.load(flags=flags, environ=os.environ, cwd=Path.cwd()))
     if file == "-" or file.endswith(".jsonl"):
         failed = False
         for number, line in enumerate(_lines(file), start=1):
@@ -54,11 +57,16 @@ def canon_command(
         if failed:
             raise typer.Exit(1)
         return
-    result = canon(read_document(file), reader, file)
-    if as_json or not sys.stdout.isatty():
-        print_json(result)
+    reading = read_request(read_document(file), reader, file)
+    if as_json or not at_screen():
+        print_json(as_canon(reading))
     else:
-        _show(result)
+        show_reading(reading)
+
+
+def at_screen() -> bool:
+    """Whether somebody reads what is printed."""
+    return sys.stdout.isatty()
 
 
 def settings_reader(settings: Settings) -> RequestReader:
@@ -70,8 +78,7 @@ def settings_reader(settings: Settings) -> RequestReader:
 
 def canon(document: JsonValue, reader: RequestReader, place: str) -> JsonObject:
     """The JSON of `canon` (DESIGN §12) for one parsed request file. Raises `RequestFileError`."""
-    request = request_from(document, place)
-    return as_canon(reader.read(request, host_of(reader.hosts, request, place)))
+    return as_canon(read_request(document, reader, place))
 
 
 def as_canon(reading: Reading) -> JsonObject:
@@ -122,27 +129,3 @@ def _parsed(text: str, place: str) -> JsonValue:
     except ValueError as error:
         where = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "somewhere"
         raise RequestFileError(f"{place}: not JSON (at {where} of it)") from None
-
-
-def _show(result: JsonObject) -> None:
-    screen = console()
-    names = ("class", "wire", "form", "operation", "host", "preset", "exact", "normalised", "core_v3")
-    screen.print(facts((name, safe_line(str(result[name] or ""))) for name in names))
-    canonical = result["canonical"]
-    if isinstance(canonical, dict):
-        for section in ("messages", "tools", "params"):
-            screen.print(Text(f"\n{section}", style="bold"))
-            value = canonical[section]
-            items = (
-                value if isinstance(value, list) else [{k: v} for k, v in cast("JsonObject", value).items()]
-            )
-            for item in items:
-                text = safe(dumps(item).decode("utf-8"))
-                screen.print(text if len(text) <= _EXCERPT else text[:_EXCERPT] + "…", soft_wrap=True)
-    for title in ("slots", "redactions"):
-        rows = cast("list[JsonObject]", result[title])
-        if rows:
-            screen.print(Text(f"\n{title}", style="bold"))
-            for row in rows:
-                line = Text(f"{row['rule']} ", style="cyan").append(safe_line(str(row["path"])), style="dim")
-                screen.print(line.append(f"  {safe_line(str(row.get('value', '')))}", style="default"))

@@ -29,10 +29,10 @@ from rewind_proxy.cli.look import SHORT_ID
 from rewind_proxy.cli.opening import (
     JsonOption,
     StoreOption,
+    gate_settings,
     open_log,
     open_store,
     print_nothing,
-    settings_for,
 )
 from rewind_proxy.cli.output import console, number, plural, print_json, safe_line, when
 from rewind_proxy.cli.progress import progress_bars
@@ -73,9 +73,10 @@ def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Check for CI that nothing in a store is unused, secret or stale. Nothing is changed.
 
     Unused is what `prune --unused` would delete. Exit status 1 when anything was found; each finding comes
-    with the command that mends it.
+    with the command that mends it. A store that has no recordings has nothing to find, but one that is named
+    and not there is an error.
     """
-    settings = settings_for(store)
+    settings = gate_settings(store)
     notes: list[str] = []
     with open_store(settings) as opened, open_log(settings) as log:
         with progress_bars() as watch:

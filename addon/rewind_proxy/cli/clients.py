@@ -110,8 +110,8 @@ def _report(client: Client, path: str, version: str) -> ClientReport:
     needs = client.needs
     proxied = goes_through_proxy(client, version)
     if not proxied:
-        first = " and ".join(f"{major}.{minor}" for major, minor in client.proxied_from)
-        needs = f"a newer version (before {first}, its fetch goes past any proxy); {needs}"
+        first = " or ".join(f"{major}.{minor}+" for major, minor in client.proxied_from)
+        needs = f"an update to {first}: what is older goes past every proxy; {needs}"
     return ClientReport(
         name=client.title,
         command=client.command,

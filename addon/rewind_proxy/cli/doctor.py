@@ -23,7 +23,7 @@ from rewind_proxy.cli.interference import interference
 from rewind_proxy.cli.output import console, plural, safe_line, size, table
 from rewind_proxy.errors import CertificateError, SettingsError, StoreError
 from rewind_proxy.settings import Resolved, Settings
-from rewind_proxy.store import Store
+from rewind_proxy.store import Log, Store, log_path
 from rewind_proxy.store.environment import network_file_system
 from rewind_proxy.wire.hosts import HostTable
 
@@ -216,26 +216,44 @@ def listener_is_mitmproxy(port: int) -> bool:
 
 
 def check_store(path: Path) -> Iterator[Check]:
-    """Whether the store can be read, and its place written to."""
-    if path.exists() and not path.is_dir():
+    """Whether the store and its log can be read, and their place written to."""
+    store = _check_store(path)
+    yield store
+    if log_path(path).exists():
+        yield check_log(path)
+    yield check_file_system(path, replays=store.status == "ok")
+
+
+def _check_store(path: Path) -> Check:
+    if not path.exists():
+        return Check(name="store", status="ok", detail=f"{path}: none yet, the first recording makes it")
+    if not path.is_dir():
         detail, next_step = f"{path} is not a folder", "name another with --store"
-        yield Check(name="store", status="fail", detail=detail, next_step=next_step)
-    elif path.exists():
-        try:
-            with Store.open(path, settings_digest=_ANY_SETTINGS, readonly=True, create=False) as store:
-                stats = store.stats()
-        except StoreError as error:
-            yield Check(name="store", status="fail", detail=str(error), next_step="name another with --store")
-        else:
-            detail = f"{path}: {plural(stats.cassettes, 'recording')}, {size(stats.bytes_on_disk)}"
-            yield Check(name="store", status="ok", detail=detail)
-    else:
-        yield Check(name="store", status="ok", detail=f"{path}: none yet, the first recording makes it")
-    yield check_file_system(path)
+        return Check(name="store", status="fail", detail=detail, next_step=next_step)
+    try:
+        with Store.open(path, settings_digest=_ANY_SETTINGS, readonly=True, create=False) as store:
+            stats = store.stats()
+    except StoreError as error:  # it says itself what to do
+        return Check(name="store", status="fail", detail=str(error))
+    detail = f"{path}: {plural(stats.cassettes, 'recording')}, {size(stats.bytes_on_disk)}"
+    return Check(name="store", status="ok", detail=detail)
 
 
-def check_file_system(path: Path) -> Check:
-    """Whether LMDB can work where the store is or will be, and whether there is room."""
+def check_log(store: Path) -> Check:
+    """Whether the log of a store can be read: no proxy starts without it."""
+    try:
+        with Log.open(store, readonly=True) as log:
+            runs = sum(1 for _ in log.runs())
+    except StoreError as error:
+        return Check(name="log", status="fail", detail=str(error))
+    return Check(name="log", status="ok", detail=f"{log_path(store)}: {plural(runs, 'run')}")
+
+
+def check_file_system(path: Path, *, replays: bool) -> Check:
+    """Whether LMDB can work where the store is or will be, and whether there is room.
+
+    `replays`: whether what the store holds can be replayed.
+    """
     place = next(folder for folder in (path, *path.parents) if folder.exists()).resolve()
     if kind := network_file_system(place, _mounts()):
         detail = f"{place} is on a network file system ({kind}), which LMDB cannot use"
@@ -243,11 +261,9 @@ def check_file_system(path: Path) -> Check:
             name="file system", status="fail", detail=detail, next_step="put the store on a local disk"
         )
     if not os.access(place, os.W_OK):
-        detail, next_step = (
-            f"{place} is read-only for you: replay works, recording does not",
-            "change its mode",
-        )
-        return Check(name="file system", status="warn", detail=detail, next_step=next_step)
+        what = "is read-only for you: replay works, recording does not"
+        detail = f"{place} {what if replays else 'may not be written by you'}"
+        return Check(name="file system", status="warn", detail=detail, next_step="change its mode")
     free = shutil.disk_usage(place).free
     detail = f"{size(free)} free at {place}"
     if free < _LITTLE_SPACE:

@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
 def explain(
     step: Annotated[
         str,
-        typer.Argument(metavar="STEP", help="A step, RUN.NUMBER, as x-rewind-step has it."),
+        typer.Argument(metavar="STEP", help="A step: RUN.NUMBER as x-rewind-step has it, or last.NUMBER."),
     ],
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -44,7 +44,7 @@ def explain(
     settings = settings_for(store)
     reader = reader_of(settings)
     with open_log(settings) as log, open_store(settings, reader) as opened:
-        explanation = explain_step(step_named(step, log), opened, reader)
+        explanation = explain_step(step_named(step, log, opened), opened, reader)
     if as_json:
         print_json(explanation.to_json())
     else:

@@ -72,7 +72,7 @@ def _case(of: JournalStep, miss: JsonObject | None) -> ET.Element:
     if step.tier == "failed":
         text = f"{_address(step)}\n{step.reason}"
         return _problem(case, "error", "failed", step.reason or "the call could not be recorded", text)
-    how = [step.tier, *filter(None, (step.note, step.cassette and f"cassette {step.cassette[:12]}"))]
+    how = [step.tier, *filter(None, (step.note, step.cassette and f"recording {step.cassette[:12]}"))]
     ET.SubElement(case, "system-out").text = _content(f"{_address(step)}\n{' · '.join(how)}")
     return case
 

@@ -119,7 +119,7 @@ def runs(store: StoreOption = None, limit: LimitOption = DEFAULT_LIMIT, as_json:
             return
         total = sum(1 for _ in log.runs()) if len(found) == limit else len(found)
     out = console()
-    out.print(listing(_run_columns(found), out.width))
+    out.print(listing(_run_columns(found, out.width), out.width))
     _print_left(len(found), total, "run")
 
 
@@ -186,7 +186,7 @@ def _model(record: CassetteRecord) -> str:
     return asked if isinstance(asked, str) else record.answer.model or record.request.cls
 
 
-def _run_columns(found: Sequence[_SummedRun]) -> list[Column]:
+def _run_columns(found: Sequence[_SummedRun], width: int) -> list[Column]:
     records, calls, now = [summed.run for summed in found], [summed.calls for summed in found], time.time()
     return [
         Column("run", [Text(run.id, style="cyan") for run in records]),
@@ -194,7 +194,7 @@ def _run_columns(found: Sequence[_SummedRun]) -> list[Column]:
         Column("took", [_took(run) for run in records], justify="right", from_width=100),
         Column("mode", [run.mode for run in records], from_width=90),
         Column("hits", [percent(each.hit_rate) for each in calls], justify="right", from_width=100),
-        Column("model calls", [tier_counts(each.tiers) for each in calls], cut=True),
+        Column("model calls", [tier_counts(each.tiers, width) for each in calls]),
         Column("other", [number(c.side) if c.side else "" for c in calls], justify="right", from_width=120),
         Column("model", [_models(each) for each in calls], from_width=130, cut=True),
         Column("session", [run.session for run in records], cut=True),
@@ -221,7 +221,7 @@ def _step_columns(run: RunRecord, found: Sequence[StepRecord]) -> list[Column]:
         Column("tokens", [tokens(s.input_tokens, s.output_tokens) for s in found], justify="right"),
         Column("took", [_latency(step) for step in found], justify="right"),
         Column(
-            "cassette", [Text((s.cassette or "")[:SHORT_ID], style="cyan") for s in found], from_width=100
+            "recording", [Text((s.cassette or "")[:SHORT_ID], style="cyan") for s in found], from_width=100
         ),
         Column("preview", [_preview(step) for step in found], cut=True),
         Column("note", [step.reason or step.note for step in found], from_width=130, cut=True),

@@ -132,6 +132,7 @@ def _answers_to_redact(store: Store, redactor: Redactor, progress: Progress) -> 
 
 def _show(done: _Maintained) -> None:
     before, after = size(done.bytes_before), size(done.bytes_after)
+    others = done.recordings - done.indexed - done.quarantined
     rows: list[tuple[str, str | Text]] = [
         ("store", safe_line(done.store)),
         ("recordings", number(done.recordings)),
@@ -139,9 +140,12 @@ def _show(done: _Maintained) -> None:
         ("redacted again", _count(done.rewritten)),
         ("answers redacted", _count(done.answers_redacted)),
         ("files written again", _count(done.files_redacted)),
-        ("indexed", number(done.indexed)),
+        (
+            "indexed",
+            number(done.indexed) + (f" ({plural(others, 'side call')} beside: no index)" if others else ""),
+        ),
         ("not matched", Text(_count(done.quarantined), style="red")),
-        ("on disk", after if before == after else f"{before} → {after}"),
+        ("store and log", after if before == after else f"{before} → {after}"),
     ]
     screen = console()
     screen.print(facts(rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -16,7 +16,7 @@ from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.cli.output import console, safe_line
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.reading import RequestReader
-from rewind_proxy.settings import Settings, load
+from rewind_proxy.settings import Settings, load, resolve
 from rewind_proxy.store import Log, StepRecord, Store, is_store, log_path
 from rewind_proxy.wire import HostTable
 
@@ -30,6 +30,18 @@ JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.
 def settings_for(store: Path | None) -> Settings:
     """The settings in force here, `--store` included. Raises `SettingsError`."""
     return load(flags={"store": store}, environ=os.environ, cwd=Path.cwd())
+
+
+def gate_settings(store: Path | None) -> Settings:
+    """The same for a verb that passes or fails a store: one that is named has to be there.
+
+    Raises `StoreError` where it is not: a misspelt name would pass as an empty store.
+    """
+    found = resolve(flags={"store": store}, environ=os.environ, cwd=Path.cwd())
+    source, path = found.sources["store"], found.settings.store
+    if source != "default" and not is_store(path):
+        raise StoreError(f"{source}: there is no store at {path}: record first, or name another with --store")
+    return found.settings
 
 
 def reader_of(settings: Settings) -> RequestReader:
@@ -48,12 +60,27 @@ def open_log(settings: Settings) -> Log:
     return Log.open(settings.store, readonly=True)
 
 
-def step_named(name: str, log: Log) -> StepRecord:
-    """The step `RUN.NUMBER`, of which the run may be the start of an id, or `last`. Raises `StoreError`."""
+def step_named(name: str, log: Log, store: Store | None = None) -> StepRecord:
+    """The step `RUN.NUMBER`, of which the run may be the start of an id, or `last`.
+
+    Raises `StoreError`, which says what `name` is instead: a run, or a recording of `store`.
+    """
     run, _, step_number = name.rpartition(".")
     if not run or not step_number.isdecimal() or len(step_number) > _DIGITS:
-        raise StoreError(f"{safe_line(name)} is neither a recording nor a step: a step is RUN.NUMBER")
+        raise StoreError(f"{safe_line(name)} {_no_step(name, log, store)}")
     return log.step(log.run(run).id, int(step_number))
+
+
+def _no_step(name: str, log: Log, store: Store | None) -> str:
+    how = "a step is RUN.NUMBER, or last.NUMBER"
+    with suppress(StoreError):
+        run = log.run(name).id
+        return f"is a run: {how}, as {'last' if name == 'last' else run}.1 (`rewind steps {name}` lists them)"
+    if store is not None:
+        with suppress(StoreError):
+            store.cassette(name)
+            return f"is a recording, not a step: {how}; `rewind show {name}` shows the recording"
+    return f"is no step: {how} (`rewind steps last` lists them)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ STYLES: Mapping[Style, str] = {
 }
 
 _UNLIMITED_WIDTH = 10_000
+_WIDE, _TIERS_IN_LINE = 120, 3
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -190,7 +191,7 @@ class Column:
 
 
 def listing(columns: Sequence[Column], width: int) -> Table:
-    """One line a row, in `width` characters. Plain strings are stored text and made safe here."""
+    """A line a row, in `width` characters. Plain strings are stored text and made safe here."""
     shown = [column for column in columns if column.from_width <= width and any(column.cells)]
     grid = _frameless()
     for column in shown:
@@ -217,9 +218,15 @@ def tier_text(tier: Tier) -> Text:
     return Text(tier, style=TIER_STYLES[tier])
 
 
-def tier_counts(counts: Mapping[Tier, int]) -> Text:
-    """`3 exact, 1 miss`: the tiers that happened, each in its colour."""
-    return Text(", ").join(Text(f"{n} {tier}", style=TIER_STYLES[tier]) for tier, n in counts.items() if n)
+def tier_counts(counts: Mapping[Tier, int], width: int = _UNLIMITED_WIDTH) -> Text:
+    """`3 exact, 1 miss`: the tiers that happened, each in its colour.
+
+    Where the screen of a listing is narrow they go on below: a count is never cut.
+    """
+    told = [Text(f"{n} {tier}", style=TIER_STYLES[tier]) for tier, n in counts.items() if n]
+    in_line = _TIERS_IN_LINE if width < _WIDE else len(told)
+    lines = [Text(", ").join(told[at : at + in_line]) for at in range(0, len(told), in_line or 1)]
+    return Text(",\n").join(lines)
 
 
 def when(seconds: float) -> str:

@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> None:
 def prepared(wanted: Mapping[str, JsonValue]) -> tuple[JsonObject, list[str], dict[str, str]]:
     """What a test needs; the command line of the proxy, and its environment. Raises `RewindError`."""
     flags: dict[str, object] = {name: flag(value) for name, value in wanted.items()}
-    resolved = settings.load(flags=flags, environ=os.environ, cwd=Path.cwd())
+    resolved = settings.load(flags=flags, environ=os.environ, cwd=Path.cwd(), flags_are="marker argument")
     hosts = HostTable(resolved.hosts)
     authority = ca_for(hosts)
     bundle = make_bundle(authority.confdir, authority.ca_file, os.environ)

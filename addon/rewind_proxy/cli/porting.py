@@ -40,7 +40,7 @@ from rewind_proxy.cli.opening import (
 from rewind_proxy.cli.output import console, facts, number, plural, print_error, print_json, safe_line
 from rewind_proxy.cli.progress import progress_bars
 from rewind_proxy.cli.proxy_child import child_variables
-from rewind_proxy.cli.settings_flags import with_settings
+from rewind_proxy.cli.settings_flags import reading_and, with_settings
 from rewind_proxy.errors import PortingError, StoreError
 from rewind_proxy.handover import FLOWS_TOOL
 from rewind_proxy.matching.opening import Progress, Watch, open_ready
@@ -61,7 +61,9 @@ _LINES = ".jsonl"
 
 def register(app: typer.Typer) -> None:
     """Add `import` and `export`."""
-    app.command("import", rich_help_panel=_PANEL)(with_settings(import_command))
+    app.command("import", rich_help_panel=_PANEL)(
+        with_settings(import_command, reading_and("session", "record_errors", "redact_answers"))
+    )
     app.command("export", rich_help_panel=_PANEL)(export_command)
 
 
@@ -97,6 +99,7 @@ def import_command(
         print_json(_as_json(settings, total, done))
     else:
         _show(settings, total)
+        _show_empty(done)
     if not total.recordings and not total.known:
         raise typer.Exit(1)
 
@@ -183,9 +186,16 @@ def _show(settings: Settings, total: Outcome) -> None:
         )
 
 
+def _show_empty(done: list[tuple[Source, Outcome]]) -> None:
+    for source, found in done:
+        if not (found.recordings or found.known or found.left or found.unknown_hosts):
+            what = f"{source.file} has no exchange in it ({source.format})"
+            console().print(Text(safe_line(what), style="yellow"), soft_wrap=True)
+
+
 def export_command(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID…]", help="Cassettes; all of the store without.")
+        list[str] | None, typer.Argument(metavar="[ID…]", help="Recordings; all of the store without.")
     ] = None,
     session: Annotated[
         str | None,
@@ -214,9 +224,11 @@ def export_command(
     reader = reader_of(settings)
     with open_store(settings, reader) as opened, open_log(settings) as log:
         records = _chosen(opened, log, ids or [], session, run)
-        if not records:
+        if not records and not opened.stats().cassettes:
             print_nothing("recordings", settings)
             raise typer.Exit(1)
+        if not records:
+            raise StoreError(_none_chosen(session, run))
         if not set(wanted) <= set(opened.redaction):
             raise StoreError(
                 f"{opened.path} was written under a shorter list of redaction rules: "
@@ -262,6 +274,20 @@ def _chosen(
     else:
         records = [record for each in sorted(runs) for record in store.cassettes(run=each)]
     return [record for record in records if not wanted or record.id in wanted]
+
+
+def _none_chosen(session: str | None, run: str | None) -> str:
+    """Why a choice among recordings came to nothing."""
+    of = " of ".join(
+        [
+            *([f"run {run}"] if run is not None else []),
+            *([f"session {session!r}"] if session is not None else []),
+        ]
+    )
+    return (
+        f"no such recording was made by {of}: what it replayed another run recorded "
+        "(`rewind ls` lists all recordings, `rewind steps RUN` what a run replayed)"
+    )
 
 
 def _to_file(file: Path, exported: list[Exported], *, as_json: bool) -> None:

@@ -31,6 +31,10 @@ _DAY = 24 * 60 * 60
 
 
 def prune(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID…]", help="Recordings to delete, used or not.", show_default=False),
+    ] = None,
     keep_runs: Annotated[
         int | None,
         typer.Option(
@@ -53,10 +57,11 @@ def prune(
 ) -> None:
     """List recordings that are no longer needed, and with --yes delete them.
 
-    A recording is used when a run in the log recorded or replayed it. Proxies may go on meanwhile.
+    For --keep-runs and --unused-since a recording is used by a run that recorded or replayed it, for --unused
+    by one that replayed it. Proxies may go on meanwhile.
     """
-    if (keep_runs is not None) + (since is not None) + unused != 1:
-        raise typer.BadParameter("give one of --keep-runs N, --unused-since DAYS and --unused")
+    if (keep_runs is not None) + (since is not None) + unused + bool(ids) != 1:
+        raise typer.BadParameter("give one of --keep-runs N, --unused-since DAYS and --unused, or ids")
     settings = settings_for(store)
     if not is_store(settings.store):
         if as_json:
@@ -68,7 +73,9 @@ def prune(
     with Store.open(settings.store, settings_digest=digest, readonly=not yes, create=False) as opened:
         with open_log(settings) as log:
             found = uses(opened.readable(), opened.aliases.all(), log)
-        if keep_runs is not None:
+        if ids:
+            chosen = {opened.cassette(each).id for each in ids}
+        elif keep_runs is not None:
             chosen = outside_newest_runs(found, keep_runs)
         elif since is not None:
             chosen = unused_since(found, time.time() - since * _DAY)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import get_args
 from urllib.parse import urlsplit
 
-from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.canonical.model import JsonObject, JsonValue, Wire
 from rewind_proxy.errors import RewindError
 from rewind_proxy.matching.reading import RawRequest, Reading, RequestReader
+from rewind_proxy.settings_values import did_you_mean, quote
 from rewind_proxy.wire import Host, HostTable
 
+_MEMBERS = ("method", "url", "headers", "body", "body_base64")
 _FORM = '{"url": "https://api.openai.com/v1/responses", "body": {…}}'
 
 
@@ -28,6 +31,11 @@ def request_from(document: JsonValue, place: str) -> RawRequest:
     url = document.get("url")
     if not isinstance(url, str) or not urlsplit(url).hostname:
         raise RequestFileError(f'{place}: not a request file: "url" is missing or has no host: write {_FORM}')
+    for name in document:
+        if name not in _MEMBERS:
+            guess = did_you_mean(name, _MEMBERS)
+            known = ", ".join(_MEMBERS)
+            raise RequestFileError(f"{place}: a request file has no {quote(name)}{guess} (it has {known})")
     split = urlsplit(url)
     headers = document.get("headers") or {}
     # A body written as JSON is the decoded one, whatever coding its client sent it in.
@@ -68,7 +76,8 @@ def host_of(table: HostTable, request: RawRequest, place: str) -> Host:
     host = table.find(request.host, request.port)
     if host is None:
         raise RequestFileError(
-            f"{place}: {request.host} is no known host, Rewind would tunnel it; add it with --hosts HOST=WIRE"
+            f"{place}: {request.host} is no known host, Rewind would tunnel it; "
+            f"add it with --hosts {request.host}=WIRE, WIRE one of {', '.join(get_args(Wire))}"
         )
     return host
 

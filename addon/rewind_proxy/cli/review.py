@@ -42,7 +42,8 @@ from rewind_proxy.store import AliasRecord, CandidateRecord, CassetteRecord, Pen
 
 PANEL = "Review"
 _RULE_WIDTH = 72
-_CHOICES = "[y]es  [n]o  [a]nswer it yourself  [s]kip  [q]uit"
+QUESTION = "Does this recording answer it? [y]es [n]o [a]nswer yourself [s]kip [q]uit"
+_HINT = "One of y, n, a, s and q: s leaves it undecided, q ends the review."
 
 PendingArgument = Annotated[
     str,
@@ -119,9 +120,7 @@ def approve(
     name: PendingArgument,
     cassette: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[CASSETTE]", help="The recording that answers it; the best candidate without."
-        ),
+        typer.Argument(metavar="[ID]", help="The recording that answers it; the best candidate without."),
     ] = None,
     store: StoreOption = None,
 ) -> None:
@@ -135,7 +134,7 @@ def approve(
 def reject(
     name: PendingArgument,
     cassette: Annotated[
-        str | None, typer.Argument(metavar="[CASSETTE]", help="The candidate that does not answer it.")
+        str | None, typer.Argument(metavar="[ID]", help="The candidate that does not answer it.")
     ] = None,
     store: StoreOption = None,
 ) -> None:
@@ -214,6 +213,8 @@ def _review_one(desk: Desk, found: PendingRecord, *, asks: bool) -> bool:
                 return True
             if decision == "n":
                 desk.log.pending.reject(found, each.cassette.id)
+                if at == len(pairs or near):
+                    _print_still_pending(found)
             elif decision == "a":
                 edit_and_store(desk, found)
                 return True
@@ -232,9 +233,10 @@ def _review_one(desk: Desk, found: PendingRecord, *, asks: bool) -> bool:
 
 def _ask() -> str:
     while True:
-        said = typer.prompt(f"Does this recording answer it?  {_CHOICES}", default="s", show_default=False)
+        said = typer.prompt(QUESTION, default="s", show_default=False)
         if said.strip().lower()[:1] in tuple("ynasq"):
             return str(said).strip().lower()[:1]
+        console().print(Text(_HINT, style="dim"))
 
 
 def _approve(desk: Desk, found: PendingRecord, chosen: CassetteRecord) -> None:
@@ -247,8 +249,15 @@ def _approve(desk: Desk, found: PendingRecord, chosen: CassetteRecord) -> None:
         )
     )
     if desk.settings.cassettes:
-        out.print(Text("it is in this store alone: the folder of cassettes has no aliases", style="yellow"))
+        out.print(Text("it is in this store alone: the folder `cassettes` has no aliases", style="yellow"))
     out.print(Text(f"undo it: rewind aliases --remove {alias.id[:SHORT_ID]}", style="dim"))
+
+
+def _print_still_pending(found: PendingRecord) -> None:
+    out, short = console(), found.id[:SHORT_ID]
+    out.print(Text(f"That was the last: {short} stays pending.", style="yellow"))
+    out.print(Text("put it away: ", style="dim").append(f"rewind reject {short}", style="bold"))
+    out.print(Text("write one:   ", style="dim").append(f"rewind answer {short} --edit", style="bold"))
 
 
 def _print_commands(found: PendingRecord, each: Pair) -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message
 from rewind_proxy.cli.look import SHORT_ID
 from rewind_proxy.cli.opening import Desk
-from rewind_proxy.cli.output import as_text, facts, plural, rendered, safe_line, when
+from rewind_proxy.cli.output import facts, plural, rendered, safe_line, when
 from rewind_proxy.explain.conversation import Conversation
 from rewind_proxy.explain.exchange import answer_parts
 from rewind_proxy.explain.miss import difference_lines
@@ -128,7 +128,8 @@ def lines(shown: Pair, width: int) -> Iterator[RenderableType]:
     if found:
         more = f" (the first of {len(found)})" if len(found) > 1 else ""
         yield Text(f"difference{more}", style="bold")
-        yield Padding(as_text(difference_lines(found[0].to_json())), (0, 0, 1, 2), expand=False)
+        shown_lines = rendered(difference_lines(found[0].to_json()))
+        yield Padding(Group(*shown_lines), (0, 0, 1, 2), expand=False)
     yield Text("it would be answered with", style="bold")
     if shown.answer is None:
         yield Text("  an answer that has no parts: rewind show " + shown.cassette.id[:SHORT_ID])

@@ -5,7 +5,7 @@ JSON (`--json`); a tally is `{"steps", "tiers": {tier: model calls}, "side", "hi
 "money_saved_usd", "unpriced": {model: hits}, "uncounted"}` (cli/tally.py says what each counts):
 
     {"store": {"path", "cassettes", "blobs", "bytes_on_disk", "bytes_uncompressed", "generation", "format",
-               "indexed", "quarantined", "bytes_recorded"},
+               "indexed", "quarantined", "bytes_recorded", "bytes_of_log"},
      "since", "session", "runs", "prices", … a tally of everything …,
      "models":   [{"model", … a tally …}, …]              most calls first
      "sessions": [{"session", "runs", … a tally …}, …]    most calls first
@@ -81,7 +81,7 @@ def stats(
     settings = settings_for(store)
     prices = sources.load_prices()
     with open_store(settings) as opened, open_log(settings) as log:
-        shelf = _Shelf.of(opened)
+        shelf = _Shelf.of(opened, log)
         found = _Found.of(log, prices, session, start)
     if as_json:
         filters: JsonObject = {"since": start, "session": session}
@@ -104,15 +104,17 @@ class _Shelf:
     sizes: StoreStats
     index: IndexReport
     bytes_recorded: int
+    bytes_of_log: int
 
     @classmethod
-    def of(cls, store: Store) -> _Shelf:
+    def of(cls, store: Store, log: Log) -> _Shelf:
         recorded = sum(record.request.body_length + record.answer_length for record in store.readable())
-        return cls(store.stats(), store.index_report(), recorded)
+        return cls(store.stats(), store.index_report(), recorded, log.size())
 
     def to_json(self, settings: Settings) -> JsonObject:
         numbers: JsonObject = {**asdict(self.sizes), **asdict(self.index)}
-        return {"path": str(settings.store), **numbers, "bytes_recorded": self.bytes_recorded}
+        sizes: JsonObject = {"bytes_recorded": self.bytes_recorded, "bytes_of_log": self.bytes_of_log}
+        return {"path": str(settings.store), **numbers, **sizes}
 
     def on_disk(self) -> str:
         """`1.2 MiB for 14.0 MiB as sent and received (11.7 × smaller)`."""
@@ -199,6 +201,7 @@ def _show(settings: Settings, shelf: _Shelf, found: _Found) -> None:
         ("store", safe_line(str(settings.store))),
         ("recordings", number(shelf.sizes.cassettes)),
         ("on disk", shelf.on_disk() if shelf.sizes.cassettes else ""),
+        ("log on disk", size(shelf.bytes_of_log) if shelf.bytes_of_log else ""),
         ("not matched", plural(index.quarantined, "recording") if index.quarantined else ""),
         ("runs", number(len(found.runs))),
         ("model calls", calls),
@@ -260,9 +263,9 @@ def _print_by(title: str, tallies: Mapping[str, Tally], named: Callable[[str], s
     columns = [
         Column(title, [named(name) for name in shown], cut=True),
         Column("hit rate", [percent(one.hit_rate) for one in each], justify="right"),
-        Column("model calls", [tier_counts(one.tiers) for one in each], cut=True),
+        Column("model calls", [tier_counts(one.tiers, width) for one in each]),
         Column("tokens saved", [_some(one.tokens_saved) for one in each], justify="right"),
-        Column("money saved", [_money(one) for one in each], justify="right"),
+        Column("money saved", [_money(one) for one in each], justify="right", from_width=100),
         Column("time saved", [_time(one) for one in each], justify="right", from_width=100),
     ]
     out = console()

@@ -28,7 +28,7 @@ from rewind_proxy.cli.case_check import check_table, difference_text
 from rewind_proxy.cli.opening import JsonOption
 from rewind_proxy.cli.output import TIER_STYLES, console, plural, print_json, safe_line
 from rewind_proxy.cli.request_file import read_request
-from rewind_proxy.cli.settings_flags import with_settings
+from rewind_proxy.cli.settings_flags import reading_and, with_settings
 from rewind_proxy.matching.comparison import Comparison, compare
 from rewind_proxy.matching.reading import Reading
 
@@ -38,7 +38,9 @@ _NOT_ANSWERED = 1
 
 def register(app: typer.Typer) -> None:
     """Add `test-match`."""
-    app.command("test-match", rich_help_panel="Understand")(with_settings(match_command))
+    app.command("test-match", rich_help_panel="Understand")(
+        with_settings(match_command, reading_and("match"))
+    )
 
 
 def match_command(

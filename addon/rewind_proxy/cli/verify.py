@@ -22,10 +22,10 @@ from rewind_proxy.cli.look import SHORT_ID
 from rewind_proxy.cli.opening import (
     JsonOption,
     StoreOption,
+    gate_settings,
     open_log,
     open_store,
     print_nothing,
-    settings_for,
 )
 from rewind_proxy.cli.output import console, number, plural, print_json, safe_line
 from rewind_proxy.cli.progress import progress_bars
@@ -60,9 +60,10 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Check every digest and entry, and look for credentials by today's rules. Nothing is changed.
 
     Answers that repeat a credential are named apart: they are kept as they were, unless `redact_answers` is
-    on. Exit status 1 when something is damaged or a credential is in a request or in the log.
+    on. Exit status 1 when something is damaged or a credential is in a request or in the log. A store that is
+    named and not there is an error.
     """
-    settings = settings_for(store)
+    settings = gate_settings(store)
     with open_store(settings) as opened, open_log(settings) as log:
         with progress_bars() as watch:
             verified = verified_store(opened, log, settings, watch)
@@ -94,7 +95,7 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
         print_nothing("recordings", settings)
     else:
         _show_verified(verified, recordings, runs)
-        _show_lines("left out when rules were added", left_out, "yellow")
+        _show_lines(f"{number(len(left_out))} left out when rules were added", left_out, "yellow")
         if index.quarantined:
             line = f"{plural(index.quarantined, 'recording')} cannot be matched under these settings"
             console().print(Text(line, style="yellow"))
@@ -122,13 +123,16 @@ def verified_store(store: Store, log: Log, settings: Settings, watch: Watch) -> 
 def _show_verified(verified: Verified, recordings: int, runs: int) -> None:
     screen = console()
     screen.print(Text(f"{plural(recordings, 'recording')}, {plural(runs, 'run')}", style="bold"))
-    _show_lines("damaged", [each.problem for each in verified.damaged], "red")
-    _show_lines("credentials", [credential_line(each) for each in verified.credentials], "red")
+    damaged, credentials, answers = verified.damaged, verified.credentials, verified.answers
+    _show_lines(f"{number(len(damaged))} damaged", [each.problem for each in damaged], "red")
+    _show_lines(
+        plural(len(credentials), "credential"), [credential_line(each) for each in credentials], "red"
+    )
     if verified.credentials:
         screen.print(Text("  `rewind maintain` redacts them, when a rule is new", style="dim"))
     _show_lines(
-        "answers that repeat a credential (kept as they were; redact_answers masks them)",
-        [credential_line(each) for each in verified.answers],
+        f"{plural(len(answers), 'answer')} with a credential in it (kept as it came; redact_answers masks)",
+        [credential_line(each) for each in answers],
         "yellow",
     )
     if not verified.damaged and not verified.credentials:
@@ -148,7 +152,7 @@ def _show_lines(title: str, lines: Sequence[str], style: str) -> None:
     if not lines:
         return
     screen = console()
-    screen.print(Text(f"{number(len(lines))} {title}", style=style))
+    screen.print(Text(title, style=style))
     for line in lines[:_SHOWN]:
         screen.print(Text(f"  {safe_line(line)}"), soft_wrap=True)
     if len(lines) > _SHOWN:

@@ -2,9 +2,9 @@
 
     {"text": "…", "tool_calls": [{"name": "…", "arguments": {…}, "id"?: "…"}], "finish"?: "stop"}
 
-Text comes before the calls. `arguments` is an object, or for a tool that takes free text a string. Whatever
-is no JSON object with `text` or `tool_calls` in it is the text of the answer itself; what is broken JSON with
-one of these in it is a mistake.
+Text comes before the calls. `arguments` is an object, or for a tool that takes free text a string. What is
+no JSON object is the text of the answer itself. An object with neither `text` nor `tool_calls` in it is a
+mistake, and so is broken JSON with one of these in it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read_answer(
     value = None if as_text else _object(content)
     if value is None or not ("text" in value or "tool_calls" in value):
         begins = content.lstrip().startswith("{") and not as_text
-        if begins and (as_object or (value is None and _OURS.search(content))):
+        if begins and (as_object or value is not None or _OURS.search(content)):
             raise SuppliedAnswerError(f"{place}: {_mistake(content)}")
         return _answer(content.removesuffix("\n"), [], None, place)
     if unknown := [name for name in value if name not in _MEMBERS]:
@@ -102,7 +102,10 @@ def _mistake(content: str) -> str:
         )
     except (ValueError, RecursionError):
         return "a number in it is too long, or it is nested too deeply"
-    return 'neither "text" nor "tool_calls" is in it: an answer that is JSON itself is a string in "text"'
+    return (
+        'neither "text" nor "tool_calls" is in it: an answer that is JSON itself is a string in "text" '
+        "(or the whole file, with --text)"
+    )
 
 
 def _answer(text: str, calls: list[JsonObject], finish: JsonValue, place: str) -> CanonicalAnswer:

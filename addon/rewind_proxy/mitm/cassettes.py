@@ -38,7 +38,7 @@ class Cassettes:
         if result.recordings:
             logger.info("rewind: %d recordings were read in from %s", result.recordings, self._folder)
         for orphan in result.orphans:
-            logger.warning("rewind: a cassette is not used: %s", orphan)
+            logger.warning("rewind: a recording is not used: %s", orphan)
 
     def _redact_again(self, opened: Opened, settings: Settings) -> None:
         try:

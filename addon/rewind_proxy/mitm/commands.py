@@ -93,7 +93,7 @@ class Commands:
         if aliases:
             said.append("1 alias removed" if aliases == 1 else f"{number(aliases)} aliases removed")
         if recordings and runtime.settings.cassettes:
-            said.append("their files in the folder of cassettes go when the proxy ends")
+            said.append("their files in the folder `cassettes` go when the proxy ends")
         return said
 
     @_command("rewind.rerecord")

@@ -122,7 +122,7 @@ def read_in(folder: Path, opened: Opened, settings: Settings, now: float, watch:
         keeper = Keeper(opened, settings, now)
         wanted = [key for key in found.files if not keeper.holds(*key)]
         wanted.sort(key=lambda key: (key[2], key[0]))
-        tell = watch("reading the cassettes in")
+        tell = watch("reading the recordings in")
         for done, key in enumerate(wanted, start=1):
             file = found.files[key][-1]
             outcome = Outcome()

@@ -36,8 +36,8 @@ def entries(document: Mapping[str, Any], file: str) -> Iterator[Entry]:
     """The exchanges of a cassette. Raises `PortingError` at once for another format version, or none."""
     version, found = document.get("version"), document.get("interactions")
     if version != VERSION:
-        said = f"format {version}" if type(version) is int else "no format that has a number"
-        raise PortingError(f"{file}: a cassette of vcrpy's {said}; format {VERSION} is read")
+        said = f"in format {version}" if type(version) is int else "that names no format by number"
+        raise PortingError(f"{file}: a cassette of vcrpy {said}; format {VERSION} is read")
     if not isinstance(found, list):
         raise PortingError(f'{file}: no cassette of vcrpy: "interactions" is no list')
     return (

@@ -38,6 +38,11 @@ def choices() -> tuple[str, ...]:
     return (AUTO, NONE, *presets())
 
 
+def scrub_rules() -> tuple[str, ...]:
+    """The ids of the scrub rules of all presets."""
+    return tuple(preset.rule_id(rule) for preset in presets().values() for rule in preset.scrub)
+
+
 def in_force(choice: str) -> tuple[str, ...]:
     """The names (`id@version`) of the presets that requests may get under a value of the setting."""
     chosen: Iterable[Preset] = presets().values()

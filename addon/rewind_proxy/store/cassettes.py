@@ -79,7 +79,7 @@ class Store(Lookup):
         """Add rules to the list of an empty store. Raises `StoreError` when it has cassettes."""
         if self._total():
             raise StoreError(
-                f"{self.path} has cassettes that did not go through these rules: run `rewind maintain`"
+                f"{self.path} has recordings that did not go through these rules: run `rewind maintain`"
             )
         self._place.set_redaction(rules)
 
@@ -142,7 +142,9 @@ class Store(Lookup):
         with self._place.write() as txn:
             for cassette_id in gone:
                 if len(cassette_id) != _WHOLE_ID:
-                    raise StoreError(f"{cassette_id!r} is not a whole cassette id: nothing is deleted")
+                    raise StoreError(
+                        f"{cassette_id!r} is not the whole id of a recording: nothing is deleted"
+                    )
                 for found in list(recordings.by_id(txn, cassette_id)):
                     recordings.remove(txn, self._reader.read(txn, *found))
                     deleted += 1

@@ -48,7 +48,7 @@ def check(txn: Txn, progress: Callable[[int, int], None] | None = None) -> Itera
         for (table, entry), value in recordings.entries(record).items():
             entries.add((table, entry))
             if txn.get(table, entry) != value:
-                yield Damage(f"cassette {record.id} is missing from the table {table}", record.id)
+                yield Damage(f"recording {record.id} is missing from the table {table}", record.id)
         if progress is not None:
             progress(done, total)
     cassettes = {cassette_id.hex() for cassette_id in known.values()}
@@ -60,7 +60,7 @@ def check(txn: Txn, progress: Callable[[int, int], None] | None = None) -> Itera
             yield Damage(str(error))
         else:
             if alias.cassette not in cassettes:
-                yield Damage(f"alias {alias_id} leads to no cassette that can be read")
+                yield Damage(f"alias {alias_id} leads to no recording that can be read")
     yield from (Damage(problem) for problem in aliases.problems(txn))
     if len(known) < len(keys):
         return  # what leads to a recording that cannot be read cannot be told from what leads nowhere

@@ -88,7 +88,7 @@ class Lookup:
         """
         if len(id_or_prefix) < _SHORTEST_PREFIX:
             raise StoreError(
-                f"{id_or_prefix!r} is too short for a cassette: give {_SHORTEST_PREFIX} digits or more"
+                f"{id_or_prefix!r} is too short for a recording: give {_SHORTEST_PREFIX} digits or more"
             )
         with self._place.read() as txn:
             found: dict[bytes, bytes] = {}
@@ -97,12 +97,14 @@ class Lookup:
                     found.setdefault(cassette_id, seq)
                     if len(found) > 1:
                         raise StoreError(
-                            f"more than one cassette starts with {id_or_prefix}: give more digits"
+                            f"more than one recording starts with {id_or_prefix}: give more digits"
                         )
             except ValueError:
-                raise StoreError(f"{id_or_prefix!r} is no cassette id: it has hex digits only") from None
+                raise StoreError(
+                    f"{id_or_prefix!r} is no id of a recording: these have hex digits only"
+                ) from None
             if not found:
-                raise StoreError(f"no cassette starts with {id_or_prefix}: `rewind ls` lists them")
+                raise StoreError(f"no recording starts with {id_or_prefix}: `rewind ls` lists them")
             [(cassette_id, seq)] = found.items()
             return self._reader.read(txn, seq, cassette_id)
 

@@ -136,7 +136,7 @@ class RecordReader:
         name = cassette_id.hex() if cassette_id else f"number {int.from_bytes(key, 'big')}"
         value = txn.get(_CASSETTES, _RECORD + key)
         if value is None:
-            raise CorruptRecordError(f"cassette {name} is not in the store any more: run `rewind verify`")
+            raise CorruptRecordError(f"recording {name} is not in the store any more: run `rewind verify`")
         seal = value[:_SEAL]
         with self._lock:
             record = self._parsed.get(seal)
@@ -149,7 +149,7 @@ class RecordReader:
                 if len(self._parsed) > _CACHED_RECORDS:
                     self._parsed.popitem(last=False)
         if cassette_id and record.id != cassette_id.hex():
-            raise CorruptRecordError(f"cassette {name} is not where an index says: run `rewind verify`")
+            raise CorruptRecordError(f"recording {name} is not where an index says: run `rewind verify`")
         return record
 
 
@@ -160,9 +160,9 @@ def _parse(value: bytes, name: str) -> CassetteRecord:
             raise CorruptRecordError("it does not match its digest")
         return CassetteRecord.model_validate_json(text)
     except CorruptRecordError as error:
-        raise CorruptRecordError(f"cassette {name} is damaged ({error}): run `rewind verify`") from error
+        raise CorruptRecordError(f"recording {name} is damaged ({error}): run `rewind verify`") from error
     except ValidationError as error:
-        raise CorruptRecordError(f"cassette {name} does not parse ({error.error_count()} errors)") from error
+        raise CorruptRecordError(f"recording {name} does not parse ({error.error_count()} errors)") from error
 
 
 def read_body(txn: Txn, record: CassetteRecord) -> JsonValue:
@@ -171,7 +171,7 @@ def read_body(txn: Txn, record: CassetteRecord) -> JsonValue:
     try:
         return None if stored is None else structure.read(txn, stored)
     except (CorruptRecordError, ValueError) as error:
-        raise CorruptRecordError(f"cassette {record.id} is damaged: {error}") from error
+        raise CorruptRecordError(f"recording {record.id} is damaged: {error}") from error
 
 
 def read_answer(txn: Txn, record: CassetteRecord) -> Answer:
@@ -180,20 +180,20 @@ def read_answer(txn: Txn, record: CassetteRecord) -> Answer:
     try:
         body = read_blob(txn, bytes.fromhex(record.answer_sha256))
     except CorruptRecordError as error:
-        raise CorruptRecordError(f"cassette {record.id} is damaged: {error}") from error
+        raise CorruptRecordError(f"recording {record.id} is damaged: {error}") from error
     return Answer(body, tuple(zip(numbers[::2], numbers[1::2], strict=True)))
 
 
 def _structure(txn: Txn, record: CassetteRecord) -> JsonObject:
     value = txn.get(_CASSETTES, _STRUCTURE + seq_key(record.seq))
     if value is None:
-        raise CorruptRecordError(f"cassette {record.id} has no structure: run `rewind verify`")
+        raise CorruptRecordError(f"recording {record.id} has no structure: run `rewind verify`")
     try:
         content = decompress(value)
     except CorruptRecordError as error:
-        raise CorruptRecordError(f"cassette {record.id} is damaged: {error}") from error
+        raise CorruptRecordError(f"recording {record.id} is damaged: {error}") from error
     if hashlib.sha256(content + bytes.fromhex(record.answer_sha256)).hexdigest() != record.checksum:
-        raise CorruptRecordError(f"cassette {record.id} does not match its checksum: run `rewind verify`")
+        raise CorruptRecordError(f"recording {record.id} does not match its checksum: run `rewind verify`")
     return cast("JsonObject", store_loads(content))
 
 

@@ -73,7 +73,7 @@ def _keyed(
         return key, record, compute(record, body)
     except Exception as error:  # a fault of ours with this one request must not cost all the others
         why = traceback_of(error)
-        _logger.error("rewind: cassette %s cannot be keyed; it will not be matched\n%s", record.id, why)
+        _logger.error("rewind: recording %s cannot be keyed; it will not be matched\n%s", record.id, why)
         return key, record, None
 
 
