@@ -167,7 +167,7 @@ def test_a_replay_without_a_model_call_is_4(place: Place, stopped: FakeProvider)
     empty = run(place, stopped, argv, "replay")
     assert (empty.finished.status, empty.report["child_exit"]) == (4, 7)
     assert [empty.report[name] for name in ("steps", "refused", "side")] == [0, 0, 1]
-    assert "no model call arrived" in empty.finished.stderr
+    assert empty.finished.stderr.count("no model call arrived") == 1
     assert run(place, stopped, argv, "replay", "--allow-empty").finished.status == 7
 
 
@@ -316,6 +316,8 @@ def test_a_proxy_that_cannot_start_runs_nothing(place: Place) -> None:
     ended = rewind(*argv, env=environment(place.home), cwd=place.work)
     assert (ended.status, "ran" in ended.stdout, "file/store" in ended.stderr) == (1, False, True)
     assert "Traceback" not in ended.stderr
+    assert ended.stderr.startswith("rewind: the proxy did not start: ")
+    assert "listening" not in ended.stderr
 
 
 def test_junit_and_step_summary_tell_of_the_same_run(
@@ -337,3 +339,13 @@ def test_junit_and_step_summary_tell_of_the_same_run(
     assert "- recorded  Tell me of ants." in (failure.text or "")
     assert "<h3>❌ " in summary.read_text(encoding="utf-8")
     assert "\n+ live " in summary.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("flag", ["--report", "--junit"])
+def test_a_report_that_cannot_be_written_runs_nothing(place: Place, flag: str) -> None:
+    """It is said before the command is run, not after its calls were paid for."""
+    (place.work / "file").write_text("")
+    argv = ["run", flag, "file/report", "--", *python("print('ran')")]
+    ended = rewind(*argv, env=environment(place.home), cwd=place.work)
+    assert (ended.status, ended.stdout) == (1, "")
+    assert "file/report cannot be written (File exists): name another place" in ended.stderr

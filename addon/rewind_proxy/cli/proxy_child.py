@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ _START_LIMIT = 600.0
 """Seconds until the proxy listens: a large store that is indexed for new settings takes its time."""
 _END_LIMIT = 60.0
 _LOG_LINES = 20
+_OWN_WORDS = re.compile(r"^\[[\d:.]+\] rewind: (.+)$", re.MULTILINE)
 
 
 class ProxyError(RewindError):
@@ -110,7 +112,7 @@ class ProxyChild:
         deadline = time.monotonic() + _START_LIMIT
         while not self._ready.exists():
             if self._process.poll() is not None:
-                raise ProxyError(f"the proxy did not start:\n{self.log_end()}")
+                raise ProxyError(f"the proxy did not start:\n{self._own_words() or self.log_end()}")
             if time.monotonic() > deadline:
                 raise ProxyError(f"the proxy was not ready after {_START_LIMIT:.0f} s:\n{self.log_end()}")
             time.sleep(_POLL)
@@ -138,6 +140,11 @@ class ProxyChild:
         """The last lines the proxy wrote."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(lines[-_LOG_LINES:])
+
+    def _own_words(self) -> str:
+        """What the addon itself logged, without times and without what mitmproxy says around it."""
+        log = self.log.read_text(encoding="utf-8", errors="replace")
+        return "\n".join(_OWN_WORDS.findall(log))
 
     def forget(self) -> None:
         """Remove the log and the rest: nobody needs them any more."""

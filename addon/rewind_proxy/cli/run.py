@@ -22,9 +22,9 @@ from rewind_proxy.cli.bundle import make_bundle, node_extra
 from rewind_proxy.cli.child_environment import child_environment, split_credentials, upstream_proxy
 from rewind_proxy.cli.environment import DEFAULT_PORT, warn
 from rewind_proxy.cli.junit import JUNIT, write_junit
-from rewind_proxy.cli.output import console, json_text, print_error, remove_old, write_text
+from rewind_proxy.cli.output import console, json_text, make_way, print_error, write_text
 from rewind_proxy.cli.proxy_child import ProxyChild, ProxyError, child_variables, command
-from rewind_proxy.cli.run_summary import print_summary
+from rewind_proxy.cli.run_summary import NO_CALL, print_summary
 from rewind_proxy.cli.savings import with_money
 from rewind_proxy.cli.settings_flags import as_options, with_settings
 from rewind_proxy.cli.step_summary import append_step_summary
@@ -70,7 +70,7 @@ def run_command(
     resolved = settings.load(flags=flags, environ=os.environ, cwd=Path.cwd())
     for file, what in ((report, REPORT), (junit, JUNIT)):
         if file is not None:
-            remove_old(file, what)
+            make_way(file, what)
     hosts = HostTable(resolved.hosts)
     authority = ca_for(hosts)
     executable = shutil.which(words[0])
@@ -129,9 +129,7 @@ class Outcome:
         if self.report["refused"]:
             return "a model call was refused"
         if self.empty:
-            return (
-                "no model call arrived: does the command use HTTPS_PROXY? (`rewind doctor`, or --allow-empty)"
-            )
+            return f"{NO_CALL}: does the command use HTTPS_PROXY? (`rewind doctor`, or --allow-empty)"
         if self.report["failed"]:
             return "a call could not be recorded"
         return ""

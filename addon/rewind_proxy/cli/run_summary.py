@@ -11,6 +11,7 @@ from rewind_proxy.cli.amounts import dollars
 from rewind_proxy.cli.output import TIER_STYLES, as_text, console, duration, number, plural, safe_line
 from rewind_proxy.explain.miss import miss_lines
 
+NO_CALL = "no model call arrived"
 _MISSES_SHOWN = 5
 _LEAST_MS = 1000
 _COUNTS: tuple[tuple[str, Tier], ...] = (
@@ -27,7 +28,7 @@ _COUNTS: tuple[tuple[str, Tier], ...] = (
 def print_summary(report: JsonObject, reason: str, log: Path | None, faults: str = "") -> None:
     """Print the report of a run on standard error, where it does not mix with the command's output."""
     screen = console(stderr=True)
-    screen.print(headline(report), soft_wrap=True)
+    screen.print(headline(report, reason), soft_wrap=True)
     misses = report["misses"] if isinstance(report["misses"], list) else []
     for miss in misses[:_MISSES_SHOWN]:
         if isinstance(miss, dict):
@@ -57,7 +58,7 @@ def print_orphans(report: JsonObject) -> None:
             console(stderr=True).print(line, soft_wrap=True)
 
 
-def headline(report: JsonObject) -> Text:
+def headline(report: JsonObject, reason: str = "") -> Text:
     """`rewind · replay · 3 calls: 2 exact, 1 normalised · 812 tokens, $0.07 and 4.2 s saved · 2 unused`."""
     line = Text("rewind", style="bold").append(f" · {report['mode']} · ", style="default")
     line.append(plural(_count(report, "steps"), "call"), style="default")
@@ -74,8 +75,8 @@ def headline(report: JsonObject) -> Text:
         line.append(f" · {number(_count(report, 'side'))} side", style="dim")
     if report["unused"] and any(report[name] for name in (*HIT_TIERS, "refused")):
         line.append(f" · {number(_count(report, 'unused'))} unused", style="dim")
-    if not report["steps"]:
-        line.append(" · no model call arrived", style="yellow")
+    if not report["steps"] and NO_CALL not in reason:  # said once
+        line.append(f" · {NO_CALL}", style="yellow")
     tunnelled = report["tunnelled"]
     if isinstance(tunnelled, list) and tunnelled:
         line.append(f" · tunnelled {safe_line(', '.join(map(str, tunnelled)))}", style="dim")
