@@ -24,10 +24,11 @@ from rewind_proxy.cli.environment import DEFAULT_PORT, warn
 from rewind_proxy.cli.junit import JUNIT, write_junit
 from rewind_proxy.cli.output import console, json_text, make_way, print_error, write_text
 from rewind_proxy.cli.proxy_child import ProxyChild, ProxyError, child_variables, command
-from rewind_proxy.cli.run_summary import NO_CALL, print_summary
+from rewind_proxy.cli.run_summary import print_summary
 from rewind_proxy.cli.savings import with_money
 from rewind_proxy.cli.settings_flags import as_options, with_settings
 from rewind_proxy.cli.step_summary import append_step_summary
+from rewind_proxy.explain.summary import NO_CALL
 from rewind_proxy.report import FAILED_EXIT, REFUSED_EXIT
 from rewind_proxy.settings import Settings
 from rewind_proxy.wire import HostTable

@@ -46,6 +46,8 @@ class Opened:
     log: Log
     reader: RequestReader
     prepared: Prepared = Prepared()
+    log_elsewhere: Path | None = None
+    """Where the log is, if it cannot be beside the store: nobody looks for pending requests there."""
 
     def close(self) -> None:
         """Close both."""
@@ -98,7 +100,8 @@ def open_ready(settings: Settings, hosts: HostTable, watch: Watch) -> Opened:
         index = index_store(store, reader, watch)
         opened.pop_all()
     prepared = Prepared(len(rules) - len(before), rewritten, tuple(dropped), index.indexed, index.quarantined)
-    return Opened(store, log, reader, prepared)
+    elsewhere = None if log_beside == settings.store else log_path(log_beside)
+    return Opened(store, log, reader, prepared, elsewhere)
 
 
 def rewrite_store(store: Store, reader: RequestReader, watch: Watch, *, answers: bool) -> RewriteReport:
