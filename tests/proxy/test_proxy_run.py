@@ -129,6 +129,7 @@ def test_record_then_replay_without_the_provider(place: Place) -> None:
         "failed": 0,
         "unused": 0,
         "tunnelled": [],
+        "refused_hosts": [],
         "child_exit": 0,
         "misses": [],
     }
@@ -301,6 +302,19 @@ def test_an_inherited_no_proxy_does_not_hide_the_provider(place: Place, stage: S
         assert re.search(warning, ended.finished.stderr)
 
 
+def test_an_unknown_host_that_is_kept_out_is_reported(place: Place, stopped: FakeProvider) -> None:
+    """`unknown = refuse` refuses no model call, so the status is the command's; the host is named."""
+    code = (
+        "import urllib.request, urllib.error\n"
+        "try: urllib.request.urlopen('http://nobody.invalid/')\n"
+        "except urllib.error.HTTPError as error: raise SystemExit(7)"
+    )
+    ended = run(place, stopped, python(code), "auto")
+    assert (ended.finished.status, ended.report["refused_hosts"]) == (7, ["nobody.invalid"])
+    assert [ended.report[name] for name in ("refused", "child_exit", "tunnelled")] == [0, 7, []]
+    assert "0 calls · no model call arrived · refused unknown nobody.invalid\n" in ended.finished.stderr
+
+
 def test_a_misspelt_setting_runs_nothing(place: Place) -> None:
     """The command is not started: a typo in the mode must not go live."""
     env = environment(place.home, REWIND_MOD="replay")
@@ -316,8 +330,9 @@ def test_a_proxy_that_cannot_start_runs_nothing(place: Place) -> None:
     ended = rewind(*argv, env=environment(place.home), cwd=place.work)
     assert (ended.status, "ran" in ended.stdout, "file/store" in ended.stderr) == (1, False, True)
     assert "Traceback" not in ended.stderr
-    assert ended.stderr.startswith("rewind: the proxy did not start: ")
-    assert "listening" not in ended.stderr
+    assert ended.stderr.startswith("rewind: ")
+    assert ended.stderr.endswith("cannot be used (Not a directory): name another place with --store\n")
+    assert ended.stderr.count("\n") == 1
 
 
 def test_junit_and_step_summary_tell_of_the_same_run(

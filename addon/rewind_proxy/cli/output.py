@@ -154,7 +154,7 @@ def write_text(file: Path, text: str, what: str) -> None:
 
 
 def make_way(file: Path, what: str) -> None:
-    """Remove what an earlier command wrote: nobody shall take it for this one's. Raises as `write_text` would.
+    """Remove what an earlier command wrote: nobody shall take it for this one's. Raises as `write_text`.
 
     A link, a pipe or a device (`/dev/stdout`) stays as it is.
     """

@@ -102,7 +102,8 @@ def store_error(path: Path, error: lmdb.Error | OSError) -> StoreError:
         return StoreError(f"{path} outgrew this process's limit on address space: raise it (`ulimit -v`)")
     if code in (errno.EACCES, errno.EPERM, errno.EROFS):
         return StoreError(f"{path} may not be written or read by this user: change its mode ({error})")
-    return StoreError(f"{path} cannot be used: {error}")
+    why = error.strerror if isinstance(error, OSError) else error
+    return StoreError(f"{path} cannot be used ({why}): name another place with --store")
 
 
 class EnvironmentClosedError(StoreError):
