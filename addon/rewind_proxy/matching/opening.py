@@ -133,6 +133,9 @@ def index_store(store: Store, reader: RequestReader, watch: Watch) -> IndexRepor
 
 def _can_write(store: Path) -> bool:
     """Whether the store can be written, or made where it is missing."""
-    existing = next(folder for folder in (store, *store.parents) if folder.exists())
+    try:
+        existing = next(folder for folder in (store, *store.parents) if folder.exists())
+    except PermissionError:  # not even that may be looked at; opening it says so
+        return False
     inside = [path for path in existing.rglob("*") if path.is_dir()] if existing == store else []
     return all(os.access(folder, os.W_OK) for folder in (existing, *inside))
