@@ -129,7 +129,9 @@ class ProxyChild:
         """Wait until the proxy listens. Raises `ProxyError` when it ends instead."""
         try:
             listening = wait_until_ready(self._process, self._ready)
-        except ProxyError:
+        except ProxyError as error:
+            if "\nTraceback " in self.log.read_text(encoding="utf-8", errors="replace"):  # a fault of ours
+                raise ProxyError(f"{error} (the proxy's log is {self.log})") from None
             self.forget()
             raise
         if listening is None:
@@ -158,7 +160,7 @@ class ProxyChild:
         lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "nothing")
         status = self._process.returncode
-        by = f", killed by {signal.Signals(-status).name}" if status < 0 else ""
+        by = f", killed by signal {-status} ({signal.strsignal(-status)})" if status < 0 else ""
         return f"{by}; its last words: {last.strip()} (its log is {self.log})"
 
     def forget(self) -> None:
