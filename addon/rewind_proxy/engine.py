@@ -71,12 +71,16 @@ NO_RECORDING = "rewind: no recording"
 class Engine:
     """Decides for each request of a known host, from the store and the session's memory."""
 
-    def __init__(self, settings: Settings, reader: RequestReader, store: Store) -> None:
+    def __init__(
+        self, settings: Settings, reader: RequestReader, store: Store, *, keeps_pending: bool = True
+    ) -> None:
+        """`keeps_pending`: whether a refused miss can be answered later, which its report says how to do."""
         self.settings = settings
         self.reader = reader
         self.store = store
         self.anew: dict[str, frozenset[str]] = {}
         """Fingerprints of requests that are to be recorded anew when asked next, and what that replaces."""
+        self._keeps_pending = keeps_pending
         self._faults = parse(settings.fault)
         self._serving = Serving(settings, reader, store)
 
@@ -133,7 +137,8 @@ class Engine:
         if mode == "auto":
             return self._forward(reading, step, record=True)
         miss = found or explain_miss(reading, self.reader, self.store, self.settings.match)
-        miss = replace(miss, pending=reading.fingerprint)
+        if self._keeps_pending:
+            miss = replace(miss, pending=reading.fingerprint)
         return self._refuse(reading, step, "miss", REFUSED_STATUS, miss)
 
     def _key(self, reading: Reading) -> str:

@@ -33,6 +33,10 @@ class CorruptRecordError(StoreError):
     """A stored value does not parse or does not match its checksum."""
 
 
+class GoneError(CorruptRecordError):
+    """A recording that was there when it was listed was deleted since, by another process."""
+
+
 class OpaqueBodyError(RewindError):
     """A body that cannot be read as one JSON document (duplicate member, bad UTF-8, not JSON …)."""
 

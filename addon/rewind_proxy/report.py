@@ -83,6 +83,7 @@ class Report:
     def to_json(self, *, cassettes: int, child_exit: int | None) -> JsonObject:
         """The report of DESIGN §12; `cassettes` is how many model recordings the store holds."""
         tunnelled: list[JsonValue] = list(self.tunnelled)
+        refused_hosts: list[JsonValue] = list(self.refused_hosts)
         runs: list[JsonValue] = list(self.runs)
         misses: list[JsonValue] = list(self.misses)
         return {
@@ -100,6 +101,7 @@ class Report:
             "failed": self.failed,
             "unused": max(0, cassettes - len(self.touched)),
             "tunnelled": tunnelled,
+            "refused_hosts": refused_hosts,
             "tokens_saved": self.tokens_saved,
             "saved_ms": self.saved_ms,
             "money_saved_usd": None,  # `rewind run` fills it in, where there are prices

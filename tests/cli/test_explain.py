@@ -188,6 +188,26 @@ class TestExplain:
         }
         assert (found["miss"]["shared"], found["miss"]["messages"]) == (3, 4)
 
+    def test_a_step_that_passed(self, rewind: Call, proxy: Proxy) -> None:
+        """Outcome and tier are one word there, and it is said once; a fault on purpose is named."""
+        passed = StepRecord(
+            run="run-a",
+            number=1,
+            started_at=START,
+            method="POST",
+            host="api.openai.com",
+            path="/v1/chat/completions",
+            tier="passed",
+            status=429,
+            note="fault turn=1:429",
+        )
+        with Log.open(proxy.settings.store) as log:
+            log.start_run(RunRecord(id="run-a", mode="auto", started_at=START))
+            log.append([passed])
+        out = rewind("explain", "run-a.1")[1]
+        assert out.startswith("passed · step run-a.1\n")
+        assert "fault turn=1:429" in out
+
     def test_a_recording_that_is_gone(self, rewind: Call, proxy: Proxy) -> None:
         """The step is still explained, from the log alone."""
         step = proxy.ask(chat("s", "hello"))

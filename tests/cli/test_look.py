@@ -12,10 +12,12 @@ from rich.cells import cell_len
 
 from cli.shelf import RUN, Call, Shelf, chat, chat_answer, step
 from rewind_proxy.canonical.model import Form, JsonObject, JsonValue, Wire
+from rewind_proxy.errors import GoneError
 from rewind_proxy.store import (
     CassetteRecord,
     RunRecord,
     StepRecord,
+    Store,
 )
 
 pytestmark = pytest.mark.usefixtures("project")
@@ -88,6 +90,22 @@ class TestLs:
         made = [shelf.record(chat(text), chat_answer(text)) for text in ("a", "b")]
         told = [CassetteRecord.model_validate(record) for record in json.loads(rewind("ls", "--json")[1])]
         assert told == made[::-1]
+
+    def test_what_a_proxy_deletes_meanwhile_is_left_out(
+        self, rewind: Call, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A recording that is replaced between two looks takes no other with it."""
+        old, new = (shelf.record(chat(text), chat_answer("a")) for text in ("old", "new"))
+        read = Store.request_body
+
+        def body(store: Store, record: CassetteRecord) -> JsonValue:
+            if record.id == old.id:
+                raise GoneError("deleted")
+            return read(store, record)
+
+        monkeypatch.setattr(Store, "request_body", body)
+        status, out, _ = rewind("ls")
+        assert (status, new.id[:12] in out, old.id[:12] in out) == (0, True, False)
 
     def test_limit(self, rewind: Call, shelf: Shelf) -> None:
         """The newest N are shown, and how many are not."""

@@ -43,6 +43,22 @@ def test_a_first_recording_says_nothing_of_others() -> None:
     assert "unused" not in told(steps=1, recorded=1, unused=3)
 
 
+def test_unknown_hosts_that_were_kept_out_are_named() -> None:
+    """A call that went to a host which Rewind does not know is not lost without a word."""
+    line = told(tunnelled=["a.example"], refused_hosts=["127.0.0.2", "b.example"])
+    assert line.endswith(
+        " · no model call arrived · tunnelled a.example · refused unknown 127.0.0.2, b.example"
+    )
+
+
+def test_a_log_that_is_elsewhere_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """A store that cannot be written keeps no miss for later, and the summary says what to do."""
+    report = Report("replay").to_json(cassettes=0, child_exit=0) | {"log": "/tmp/rewind-log-1/store.log"}
+    print_summary(report, "", None)
+    told = "the store cannot be written: this run is logged in /tmp/rewind-log-1/store.log; to answer a miss"
+    assert told in capsys.readouterr().err
+
+
 def test_faults_on_purpose_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     """What they made counts as passed or as a hit, so the end of the run names them."""
     report = Report("replay").to_json(cassettes=0, child_exit=0) | {"passed": 1, "steps": 1}

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import venv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -271,15 +272,23 @@ def test_what_is_lost_after_the_tests_fails_it(home: Path, tmp_path: Path, suite
 
 
 def test_a_proxy_that_does_not_start_says_why(home: Path, tmp_path: Path) -> None:
-    """With the end of its log: here a store that is none, and an interpreter that does not exist."""
+    """A store that is none, an interpreter that does not exist, and one that has nothing of Rewind's."""
     shutil.copy(SUITE, tmp_path / "asking.py")
     (tmp_path / "test_one.py").write_text(MARKED.format(prompt="'x'"))
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "CURRENT").write_text("nonsense")
     tested = pytest_run(tmp_path, home, "--rewind-store", "store")
-    assert "names no generation" in tested.outcomes["test_one"].text
-    tested = pytest_run(tmp_path, home, "--rewind-python", "/nowhere/python")
+    text = tested.outcomes["test_one"].text
+    assert ("names no generation" in text, "listening" in text) == (True, False)
+    tested = pytest_run(tmp_path, home, "--rewind-python=/nowhere/python")
     assert "/nowhere/python cannot be started" in tested.outcomes["test_one"].text
+    venv.create(tmp_path / "bare")
+    bare = tmp_path / "bare" / "bin" / "python"
+    tested = pytest_run(tmp_path, home, f"--rewind-python={bare}")
+    text = tested.outcomes["test_one"].text
+    wanted = rf"rewind: {bare} has no module \w+, which the proxy needs: install .* --rewind-python=PATH"
+    assert re.search(wanted, text)
+    assert "Traceback" not in text
 
 
 def test_it_costs_nothing_where_it_is_not_used(home: Path, tmp_path: Path) -> None:

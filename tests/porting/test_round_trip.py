@@ -23,6 +23,7 @@ from rewind_proxy.errors import PortingError
 from rewind_proxy.matching.opening import Opened
 from rewind_proxy.porting import text
 from rewind_proxy.porting.document import from_document
+from rewind_proxy.porting.exporting import Exporter
 from rewind_proxy.porting.heard import Heard
 from rewind_proxy.settings import Settings
 from rewind_proxy.store.records import RunRecord
@@ -425,3 +426,13 @@ def ask(of: Opened, chosen: Settings, asked: Heard) -> Decision:
     assert host is not None
     session = Session(RunRecord(id="20261130-100000-bbbb", mode="replay", started_at=NOW))
     return Engine(chosen, of.reader, of.store).decide(request, host, Step(session, 1, NOW), mode="replay")
+
+
+def test_what_is_deleted_while_it_is_exported_is_left_out(tmp_path: Path) -> None:
+    """A proxy that replaces a recording meanwhile costs the export nothing but that one."""
+    with opened(tmp_path) as (ready, chosen):
+        put(ready, chosen, [heard(chat(prompt)) for prompt in ("one", "two")])
+        gone, kept = ready.store.cassettes()
+        exported = Exporter(ready.store, ready.log, ready.reader, None).export([gone, kept])
+        ready.store.delete([gone.id])
+        assert ["-two-" in each.name for each in exported] == [True]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 from proxy.calls import Ask
 from rewind_proxy.canonical.jcs import dumps
+from rewind_proxy.errors import GoneError
 from rewind_proxy.store import Log, Store
 from rewind_proxy.store.records import CassetteRecord, RunRecord, StepRecord
 from support.client import Got
@@ -57,8 +59,12 @@ def cassettes(store: Path, prompt: str) -> list[CassetteRecord]:
     """The recordings whose request holds a text, in recorded order, among the newest of the store."""
     needle = prompt.encode()
     with Store.open(store, settings_digest="0", readonly=True) as opened:
-        newest = islice(opened.cassettes(newest_first=True), _NEWEST)
-        return [each for each in newest if needle in dumps(opened.request_body(each))][::-1]
+        found = []
+        for each in islice(opened.cassettes(newest_first=True), _NEWEST):
+            with suppress(GoneError):  # the proxy has replaced it since it was listed
+                if needle in dumps(opened.request_body(each)):
+                    found.append(each)
+    return found[::-1]
 
 
 def record(live: Proxy, ask: Ask, prompt: str, *, session: str = "recording") -> Got:

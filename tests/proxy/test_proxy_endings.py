@@ -37,7 +37,7 @@ def test_a_refused_model_call_ends_mitmdump_with_4(start: Start, stopped: FakePr
         CHAT.once(running, new_prompt())
         ended = running.stop()
     assert ended.status == 4
-    assert "rewind (replay): 1 call · 1 refused" in ended.output
+    assert "rewind · replay · 1 call: 1 refused" in ended.output
     assert "Traceback" not in ended.output
 
 
@@ -53,7 +53,8 @@ def test_what_is_no_model_call_is_no_refusal(start: Start, stopped: FakeProvider
             assert client.get("/").status == 403
         ended = running.stop()
     assert ended.status == 0
-    assert "rewind (replay): 0 calls · 4 side" in ended.output
+    said = "rewind · replay · 0 calls · 4 side · no model call arrived · refused unknown nobody.invalid"
+    assert said in ended.output
 
 
 def test_a_hit_ends_with_0(start: Start, stage: Stage, live: Proxy) -> None:
@@ -156,7 +157,10 @@ def files_of(folder: Path) -> dict[Path, tuple[bytes, int]]:
 
 
 def test_a_store_that_cannot_be_written_replays(start: Start, stage: Stage) -> None:
-    """A committed store on a read-only disk answers and refuses; nothing in it changes."""
+    """A committed store on a read-only disk answers and refuses; nothing in it changes.
+
+    Its log is elsewhere, so no refusal says that `rewind review` knows of it.
+    """
     prompt = new_prompt()
     with start(provider=stage.provider) as running:
         recording = CHAT.once(running, prompt)
@@ -166,7 +170,8 @@ def test_a_store_that_cannot_be_written_replays(start: Start, stage: Stage) -> N
     with start(provider=stage.provider, settings=settings, options=options) as running:
         got = CHAT.once(running, prompt, model="m2")
         assert (got.headers["x-rewind-tier"], got.body) == ("normalised", recording.body)
-        assert CHAT.once(running, new_prompt()).status == 400
+        refused = CHAT.once(running, new_prompt())
+        assert (refused.status, b"rewind review" in refused.body) == (400, False)
         ended = running.stop()
     assert files_of(running.store) == before
     assert f"{running.store} cannot be written" in ended.output

@@ -259,7 +259,7 @@ def test_no_fault_counts_as_a_refusal(start: Start) -> None:
         finished = running.stop()
     assert statuses == [429, 500, 200]
     assert finished.status == 0
-    assert "rewind (replay): 3 calls · 1 exact · 2 passed" in finished.output
+    assert "rewind · replay · 3 calls: 1 exact, 2 passed" in finished.output
 
 
 def test_it_is_loud(begin: Begin) -> None:

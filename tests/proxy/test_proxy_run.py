@@ -129,6 +129,7 @@ def test_record_then_replay_without_the_provider(place: Place) -> None:
         "failed": 0,
         "unused": 0,
         "tunnelled": [],
+        "refused_hosts": [],
         "child_exit": 0,
         "misses": [],
     }
@@ -167,7 +168,7 @@ def test_a_replay_without_a_model_call_is_4(place: Place, stopped: FakeProvider)
     empty = run(place, stopped, argv, "replay")
     assert (empty.finished.status, empty.report["child_exit"]) == (4, 7)
     assert [empty.report[name] for name in ("steps", "refused", "side")] == [0, 0, 1]
-    assert "no model call arrived" in empty.finished.stderr
+    assert empty.finished.stderr.count("no model call arrived") == 1
     assert run(place, stopped, argv, "replay", "--allow-empty").finished.status == 7
 
 
@@ -301,6 +302,19 @@ def test_an_inherited_no_proxy_does_not_hide_the_provider(place: Place, stage: S
         assert re.search(warning, ended.finished.stderr)
 
 
+def test_an_unknown_host_that_is_kept_out_is_reported(place: Place, stopped: FakeProvider) -> None:
+    """`unknown = refuse` refuses no model call, so the status is the command's; the host is named."""
+    code = (
+        "import urllib.request, urllib.error\n"
+        "try: urllib.request.urlopen('http://nobody.invalid/')\n"
+        "except urllib.error.HTTPError as error: raise SystemExit(7)"
+    )
+    ended = run(place, stopped, python(code), "auto")
+    assert (ended.finished.status, ended.report["refused_hosts"]) == (7, ["nobody.invalid"])
+    assert [ended.report[name] for name in ("refused", "child_exit", "tunnelled")] == [0, 7, []]
+    assert "0 calls · no model call arrived · refused unknown nobody.invalid\n" in ended.finished.stderr
+
+
 def test_a_misspelt_setting_runs_nothing(place: Place) -> None:
     """The command is not started: a typo in the mode must not go live."""
     env = environment(place.home, REWIND_MOD="replay")
@@ -316,6 +330,9 @@ def test_a_proxy_that_cannot_start_runs_nothing(place: Place) -> None:
     ended = rewind(*argv, env=environment(place.home), cwd=place.work)
     assert (ended.status, "ran" in ended.stdout, "file/store" in ended.stderr) == (1, False, True)
     assert "Traceback" not in ended.stderr
+    assert ended.stderr.startswith("rewind: ")
+    assert ended.stderr.endswith("cannot be used (Not a directory): name another place with --store\n")
+    assert ended.stderr.count("\n") == 1
 
 
 def test_junit_and_step_summary_tell_of_the_same_run(
@@ -337,3 +354,13 @@ def test_junit_and_step_summary_tell_of_the_same_run(
     assert "- recorded  Tell me of ants." in (failure.text or "")
     assert "<h3>❌ " in summary.read_text(encoding="utf-8")
     assert "\n+ live " in summary.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("flag", ["--report", "--junit"])
+def test_a_report_that_cannot_be_written_runs_nothing(place: Place, flag: str) -> None:
+    """It is said before the command is run, not after its calls were paid for."""
+    (place.work / "file").write_text("")
+    argv = ["run", flag, "file/report", "--", *python("print('ran')")]
+    ended = rewind(*argv, env=environment(place.home), cwd=place.work)
+    assert (ended.status, ended.stdout) == (1, "")
+    assert "file/report cannot be written (File exists): name another place" in ended.stderr

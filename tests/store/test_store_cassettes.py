@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rewind_proxy.canonical.model import JsonValue
-from rewind_proxy.errors import CorruptRecordError, StoreError
+from rewind_proxy.errors import CorruptRecordError, GoneError, StoreError
 from rewind_proxy.store import EMPTY, Store
 from rewind_proxy.store.transaction import LmdbTxn
 from store.making import content_of, digest, make_exchange, open_store
@@ -160,6 +160,22 @@ def test_deleting_removes_what_nothing_else_uses(store: Store) -> None:
         left = {table: list(txn.scan(table, b"")) for table in ("cassettes", "blobs", "exact", "normalised")}
         left["prefixes"] = list(txn.scan("prefixes", b""))
     assert not any(left.values()), left
+
+
+def test_what_is_deleted_while_it_is_listed_is_gone_and_not_damaged(store: Store) -> None:
+    """The rest of the list goes on; who still holds the record is told that it was deleted."""
+    records = [store.put(make_exchange(prompt)) for prompt in ("a", "b", "c")]
+    listed, of_run = store.cassettes(), store.cassettes(run="run-1")
+    assert next(listed) == next(of_run) == records[0]
+    store.delete([records[1].id])
+    assert list(of_run) == [records[2]]
+    for record in listed:
+        if record == records[1]:
+            for read in (store.request_body, store.answer):
+                with pytest.raises(GoneError, match="was deleted meanwhile"):
+                    read(record)
+        else:
+            store.answer(record)
 
 
 @pytest.mark.parametrize("start", ["", "ab", "whole"])

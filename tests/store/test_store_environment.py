@@ -226,3 +226,24 @@ def test_a_folder_that_cannot_be_written_is_read(with_lock_file: bool) -> None:
         assert content_of(place) == before
         for folder in folders:
             folder.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            NotADirectoryError(errno.ENOTDIR, "Not a directory", "/f/s"),
+            "/f/s cannot be used (Not a directory): ",
+        ),
+        (lmdb.Error("/f/s: No such process"), "/f/s cannot be used (No such process): name another place"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/f/s/CURRENT"),
+            "/f/s may not be written or read by this user: change its mode (Permission denied)",
+        ),
+    ],
+)
+def test_the_reason_is_the_system_s_words_and_the_place_is_said_once(error: OSError, said: str) -> None:
+    """No `[Errno 13]`, and no second path behind the first."""
+    told = str(store_error(Path("/f/s"), error))
+    assert told.startswith(said)
+    assert told.count("/f/s") == 1

@@ -204,11 +204,11 @@ def check_port(port: int) -> Check:
 def listener_is_mitmproxy(port: int) -> bool:
     """Whether what listens on a port of this machine answers as mitmproxy does.
 
-    A request that is not for a proxy: mitmproxy refuses it itself, with its name, and forwards nothing.
+    It is sent what is no HTTP, and refuses that itself, with its name: there is no host to look up or report.
     """
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT) as connection:
-            connection.sendall(b"GET / HTTP/1.1\r\nHost: rewind.invalid\r\nConnection: close\r\n\r\n")
+            connection.sendall(b"rewind-doctor\r\n\r\n")
             answer = connection.recv(4096)
     except OSError:
         return False

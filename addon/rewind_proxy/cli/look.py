@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, TypeAlias, TypeVar
@@ -46,6 +47,7 @@ from rewind_proxy.cli.output import (
     when,
 )
 from rewind_proxy.cli.tally import Tally, tally
+from rewind_proxy.errors import GoneError
 from rewind_proxy.matching.pruning import untouched_by
 from rewind_proxy.store import CassetteRecord, RunRecord, StepRecord
 
@@ -100,10 +102,13 @@ def ls(
             print_nothing("recordings", settings)
             return
         # A stored request has no preview of its own: the reader makes it as it does for a live one.
-        previews = [reader.read_stored(record, opened.request_body(record)).preview for record in records]
+        shown: list[tuple[CassetteRecord, str]] = []
+        for record in records:
+            with suppress(GoneError):  # by a proxy that runs
+                shown.append((record, reader.read_stored(record, opened.request_body(record)).preview))
     out = console()
-    out.print(listing(_cassette_columns(records, previews), out.width))
-    _print_left(len(records), total, "recording")
+    out.print(listing(_cassette_columns([record for record, _ in shown], [p for _, p in shown]), out.width))
+    _print_left(len(shown), total, "recording")
 
 
 def runs(store: StoreOption = None, limit: LimitOption = DEFAULT_LIMIT, as_json: JsonOption = False) -> None:

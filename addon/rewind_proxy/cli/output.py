@@ -49,6 +49,7 @@ __all__ = [
     "facts",
     "json_text",
     "listing",
+    "make_way",
     "number",
     "plural",
     "print_error",
@@ -150,15 +151,27 @@ def write_text(file: Path, text: str, what: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise RewindError(f"{what} {file} cannot be written ({error.strerror})") from error
+        raise _unwritable(file, what, error) from error
 
 
-def remove_old(file: Path, what: str) -> None:
-    """Remove what an earlier command wrote: nobody shall take it for this one's. Raises as `write_text`."""
+def make_way(file: Path, what: str) -> None:
+    """Remove what an earlier command wrote: nobody shall take it for this one's. Raises as `write_text`.
+
+    A link, a pipe or a device (`/dev/stdout`) stays as it is.
+    """
     try:
+        if file.is_symlink() or (file.exists() and not (file.is_file() or file.is_dir())):
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.unlink(missing_ok=True)
+        file.touch(exist_ok=False)
+        file.unlink()
     except OSError as error:
-        raise RewindError(f"{what} {file} cannot be written ({error.strerror})") from error
+        raise _unwritable(file, what, error) from error
+
+
+def _unwritable(file: Path, what: str, error: OSError) -> RewindError:
+    return RewindError(f"{what} {file} cannot be written ({error.strerror}): name another place")
 
 
 def print_error(message: str) -> None:

@@ -24,11 +24,10 @@ _POLL = 0.02
 _START_LIMIT = 600.0
 """Seconds until the proxy listens: a large store that is indexed for new settings takes its time."""
 _END_LIMIT = 60.0
-_LOG_LINES = 20
 
 
 class ProxyError(RewindError):
-    """The proxy did not start, or ended without a report; the message holds the end of its log."""
+    """The proxy did not start, or ended without a report; the message says why, or where its log is."""
 
 
 def command(tool: str, confdir: Path, arguments: Sequence[str]) -> list[str]:
@@ -55,6 +54,27 @@ class Listening:
 
     port: int
     url: str | None
+
+
+def wait_until_ready(process: subprocess.Popen[bytes], ready: Path) -> Listening | None:
+    """Wait until a proxy tells in its file `ready` that it listens; None when it ended without a word.
+
+    Raises `ProxyError`: why it cannot start, after it has ended.
+    """
+    deadline = time.monotonic() + _START_LIMIT
+    ended = False
+    while not ready.exists():
+        if ended:
+            return None
+        if time.monotonic() > deadline:
+            raise ProxyError(f"the proxy was not ready after {_START_LIMIT:.0f} s")
+        time.sleep(_POLL)
+        ended = process.poll() is not None  # looked at before its file: that may be the last it wrote
+    told = json.loads(ready.read_text(encoding="utf-8"))
+    if "error" in told:
+        process.wait()
+        raise ProxyError(told["error"])
+    return Listening(told["port"], told["url"])
 
 
 class ProxyChild:
@@ -107,15 +127,16 @@ class ProxyChild:
 
     def wait_until_ready(self) -> Listening:
         """Wait until the proxy listens. Raises `ProxyError` when it ends instead."""
-        deadline = time.monotonic() + _START_LIMIT
-        while not self._ready.exists():
-            if self._process.poll() is not None:
-                raise ProxyError(f"the proxy did not start:\n{self.log_end()}")
-            if time.monotonic() > deadline:
-                raise ProxyError(f"the proxy was not ready after {_START_LIMIT:.0f} s:\n{self.log_end()}")
-            time.sleep(_POLL)
-        ready = json.loads(self._ready.read_text(encoding="utf-8"))
-        return Listening(ready["port"], ready["url"])
+        try:
+            listening = wait_until_ready(self._process, self._ready)
+        except ProxyError as error:
+            if "\nTraceback " in self.log.read_text(encoding="utf-8", errors="replace"):  # a fault of ours
+                raise ProxyError(f"{error} (the proxy's log is {self.log})") from None
+            self.forget()
+            raise
+        if listening is None:
+            raise ProxyError(f"the proxy ended while it started{self._log_end()}")
+        return listening
 
     def end(self) -> JsonObject:
         """End the proxy and read its report. Raises `ProxyError` when it left none."""
@@ -127,17 +148,20 @@ class ProxyChild:
             self._process.kill()
             self._process.wait()
         if not self._report.exists():
-            raise ProxyError(f"the proxy ended without a report:\n{self.log_end()}")
+            raise ProxyError(f"the proxy ended without a report{self._log_end()}")
         return cast("JsonObject", json.loads(self._report.read_text(encoding="utf-8")))
 
     def steps(self) -> list[JournalStep]:
         """Every model step of a proxy that has ended, in the order in which they ended."""
         return [JournalStep.from_json(each) for each in json.loads(self._steps.read_text(encoding="utf-8"))]
 
-    def log_end(self) -> str:
-        """The last lines the proxy wrote."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return "\n".join(lines[-_LOG_LINES:])
+    def _log_end(self) -> str:
+        """The last thing the proxy wrote, and where the rest is."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "nothing")
+        status = self._process.returncode
+        by = f", killed by signal {-status} ({signal.strsignal(-status)})" if status < 0 else ""
+        return f"{by}; its last words: {last.strip()} (its log is {self.log})"
 
     def forget(self) -> None:
         """Remove the log and the rest: nobody needs them any more."""

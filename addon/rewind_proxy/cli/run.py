@@ -7,11 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,12 +23,20 @@ from rewind_proxy.cli.bundle import make_bundle, node_extra
 from rewind_proxy.cli.child_environment import child_environment, split_credentials, upstream_proxy
 from rewind_proxy.cli.environment import DEFAULT_PORT, warn
 from rewind_proxy.cli.junit import JUNIT, write_junit
-from rewind_proxy.cli.output import console, json_text, print_error, remove_old, write_text
-from rewind_proxy.cli.proxy_child import ProxyChild, ProxyError, child_variables, command
+from rewind_proxy.cli.output import console, json_text, make_way, print_error, write_text
+from rewind_proxy.cli.proxy_child import (
+    ProxyChild,
+    ProxyError,
+    child_variables,
+    command,
+    wait_until_ready,
+)
 from rewind_proxy.cli.run_summary import print_summary
 from rewind_proxy.cli.savings import with_money
 from rewind_proxy.cli.settings_flags import as_options, with_settings
 from rewind_proxy.cli.step_summary import append_step_summary
+from rewind_proxy.explain.summary import NO_CALL
+from rewind_proxy.handover import CALLS_FLAG, READY_FLAG
 from rewind_proxy.report import FAILED_EXIT, REFUSED_EXIT
 from rewind_proxy.settings import Settings
 from rewind_proxy.wire import HostTable
@@ -35,6 +44,7 @@ from rewind_proxy.wire import HostTable
 NOT_FOUND_EXIT = 127
 NOT_EXECUTABLE_EXIT = 126
 REPORT = "the report"
+DEFAULT_WEB_PORT = 8081
 _PANEL = "Record and replay"
 _REST = {"allow_extra_args": True, "ignore_unknown_options": True}
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGWINCH")
@@ -45,8 +55,19 @@ Flags = dict[str, object]
 def register(app: typer.Typer) -> None:
     """Add `run`, `proxy` and `web`."""
     app.command("run", rich_help_panel=_PANEL, no_args_is_help=True)(with_settings(run_command))
-    app.command("proxy", rich_help_panel=_PANEL)(with_settings(proxy_command))
-    app.command("web", rich_help_panel=_PANEL)(with_settings(web_command))
+    app.command("proxy", cls=_FlagsAfterDashes, rich_help_panel=_PANEL)(with_settings(proxy_command))
+    app.command("web", cls=_FlagsAfterDashes, rich_help_panel=_PANEL)(with_settings(web_command))
+
+
+class _FlagsAfterDashes(typer.core.TyperCommand):
+    """A verb whose words are all flags of mitmproxy's: a word before `--` is a mistake."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer has a click of its own
+        own = args[: args.index("--")] if "--" in args else args
+        given, _, _ = self.make_parser(ctx).parse_args([*own])
+        if words := given.get("words"):
+            ctx.fail(f"{words[0]!r} is no flag of this verb; flags of mitmproxy go after `--`")
+        return super().parse_args(ctx, args)
 
 
 def run_command(
@@ -70,7 +91,7 @@ def run_command(
     resolved = settings.load(flags=flags, environ=os.environ, cwd=Path.cwd())
     for file, what in ((report, REPORT), (junit, JUNIT)):
         if file is not None:
-            remove_old(file, what)
+            make_way(file, what)
     hosts = HostTable(resolved.hosts)
     authority = ca_for(hosts)
     executable = shutil.which(words[0])
@@ -129,9 +150,7 @@ class Outcome:
         if self.report["refused"]:
             return "a model call was refused"
         if self.empty:
-            return (
-                "no model call arrived: does the command use HTTPS_PROXY? (`rewind doctor`, or --allow-empty)"
-            )
+            return f"{NO_CALL}: does the command use HTTPS_PROXY? (`rewind doctor`, or --allow-empty)"
         if self.report["failed"]:
             return "a call could not be recorded"
         return ""
@@ -208,7 +227,7 @@ def proxy_command(
 ) -> None:
     """Run the proxy in the foreground, for clients started elsewhere (see `rewind env`)."""
     # A bare proxy is a leaner master; whoever asks for flags of mitmdump gets mitmdump.
-    _foreground("dump" if words else "proxy", port, flags, words or [])
+    _foreground("proxy", "dump" if words else "proxy", port, flags, [CALLS_FLAG, *(words or [])])
 
 
 def web_command(
@@ -216,31 +235,38 @@ def web_command(
         list[str] | None, typer.Argument(metavar="[-- FLAGS …]", help="More flags of mitmweb.")
     ] = None,
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")] = DEFAULT_PORT,
+    web_port: Annotated[
+        int, typer.Option("--web-port", min=1, max=65535, help="Port of the page.")
+    ] = DEFAULT_WEB_PORT,
     *,
     flags: Flags,
 ) -> None:
     """Run the proxy with mitmweb, and print the address of its page."""
     own = ["--no-web-open-browser", "--set", "web_columns=icon"]
     own += [word for column in WEB_COLUMNS for word in ("--set", f"web_columns={column}")]
-    _foreground("web", port, flags, [*own, *(words or [])])
+    _foreground("web", "web", port, flags, [*own, "--web-port", str(web_port), *(words or [])])
 
 
 WEB_COLUMNS = ("comment", "method", "path", "status", "size", "time")
 
 
-def _foreground(tool: str, port: int, flags: Flags, more: Sequence[str]) -> None:
+def _foreground(verb: str, tool: str, port: int, flags: Flags, more: Sequence[str]) -> None:
     resolved: Settings = settings.load(flags=flags, environ=os.environ, cwd=Path.cwd())
     authority = ca_for(HostTable(resolved.hosts))
     bundle = make_bundle(authority.confdir, authority.ca_file, os.environ)
     arguments, upstream_auth = proxy_arguments(flags, port, bundle)
-    console(stderr=True).print(
-        f"rewind {tool} · mode {resolved.mode} · store {resolved.store}\n"
-        f'In the shell of the client: eval "$(rewind env --port {port})"'
-    )
-    words = command(tool, authority.confdir, [*arguments, *more])
-    process = subprocess.Popen(words, env=child_variables(upstream_auth))  # noqa: S603  # our own module
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if number := getattr(signal, name, None):
-            # Ctrl-C reaches the proxy by itself; what is sent to us alone is passed on.
-            signal.signal(number, signal.SIG_IGN if name == "SIGINT" else lambda n, _: process.send_signal(n))
+    with tempfile.TemporaryDirectory(prefix="rewind-") as folder:
+        ready = Path(folder) / "ready.json"
+        words = command(tool, authority.confdir, [READY_FLAG, str(ready), *arguments, *more])
+        process = subprocess.Popen(words, env=child_variables(upstream_auth))  # noqa: S603  # our own module
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            if number := getattr(signal, name, None):
+                # Sent to us alone, they are to end the proxy; after a Ctrl-C it has two, and ends once.
+                signal.signal(number, lambda n, _: process.send_signal(n))
+        if listening := wait_until_ready(process, ready):
+            console(stderr=True).print(
+                f"rewind {verb} · mode {resolved.mode} · store {resolved.store}\n"
+                f'In the shell of the client: eval "$(rewind env --port {listening.port})"',
+                soft_wrap=True,
+            )
     sys.exit(process.wait())

@@ -104,7 +104,8 @@ class Explanation:
         """The report for a person."""
         step = self.step
         tier: Span = (step.tier, step.tier) if step.cls == "model" else ("faint", step.cls)
-        yield line(("strong", self.outcome), " · ", tier, f" · step {step.run}.{step.number}")
+        how = () if tier[1] == self.outcome else (" · ", tier)
+        yield line(("strong", self.outcome), *how, f" · step {step.run}.{step.number}")
         yield from facts(self._facts())
         if step.miss is not None:
             yield from deeper(miss_lines(step.miss))

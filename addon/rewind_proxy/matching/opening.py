@@ -46,6 +46,8 @@ class Opened:
     log: Log
     reader: RequestReader
     prepared: Prepared = Prepared()
+    log_elsewhere: Path | None = None
+    """Where the log is, if it cannot be beside the store: nobody looks for pending requests there."""
 
     def close(self) -> None:
         """Close both."""
@@ -98,7 +100,8 @@ def open_ready(settings: Settings, hosts: HostTable, watch: Watch) -> Opened:
         index = index_store(store, reader, watch)
         opened.pop_all()
     prepared = Prepared(len(rules) - len(before), rewritten, tuple(dropped), index.indexed, index.quarantined)
-    return Opened(store, log, reader, prepared)
+    elsewhere = None if log_beside == settings.store else log_path(log_beside)
+    return Opened(store, log, reader, prepared, elsewhere)
 
 
 def rewrite_store(store: Store, reader: RequestReader, watch: Watch, *, answers: bool) -> RewriteReport:
@@ -130,6 +133,9 @@ def index_store(store: Store, reader: RequestReader, watch: Watch) -> IndexRepor
 
 def _can_write(store: Path) -> bool:
     """Whether the store can be written, or made where it is missing."""
-    existing = next(folder for folder in (store, *store.parents) if folder.exists())
+    try:
+        existing = next(folder for folder in (store, *store.parents) if folder.exists())
+    except PermissionError:  # not even that may be looked at; opening it says so
+        return False
     inside = [path for path in existing.rglob("*") if path.is_dir()] if existing == store else []
     return all(os.access(folder, os.W_OK) for folder in (existing, *inside))

@@ -2,7 +2,8 @@
 
 `proxy` is a lean master: only the add-ons that a recording proxy needs. `dump` and `web` are mitmproxy's own
 tools with all their flags and our add-on in its place. `--ready FILE` is written with `{"port", "url"}` once
-the proxy listens, `--report FILE` with the report when it has ended (`handover.py` has all such flags).
+the proxy listens, or with `{"error"}` when it cannot; `--report FILE` with the report when it has ended
+(`handover.py` has all such flags).
 `flows FILE` prints the flows of a file for `rewind import`.
 """
 
@@ -29,6 +30,7 @@ from mitmproxy.addons import (
 from mitmproxy.tools import cmdline, main
 
 from rewind_proxy.handover import (
+    CALLS_FLAG,
     FLOWS_TOOL,
     QUESTIONS_FLAG,
     READY_FLAG,
@@ -39,6 +41,7 @@ from rewind_proxy.handover import (
 from rewind_proxy.mitm.child import Orders, equip
 from rewind_proxy.mitm.flows import print_flows
 from rewind_proxy.mitm.questions import take_standard_output
+from rewind_proxy.mitm.starting import port_taken
 
 
 class LeanMaster(master.Master):
@@ -72,9 +75,11 @@ def run(arguments: Sequence[str]) -> None:
     parser.add_argument(REPORT_FLAG, type=Path)
     parser.add_argument(STEPS_FLAG, type=Path)
     parser.add_argument(QUESTIONS_FLAG, action="store_true")
+    parser.add_argument(CALLS_FLAG, action="store_true")
     own, rest = parser.parse_known_args(arguments)
+    sys.argv[0] = "rewind"  # in whose name mitmproxy says what is wrong with an option
     answers = take_standard_output() if own.questions else None
-    orders = Orders(own.ready, own.report, own.steps, answers)
+    orders = Orders(own.ready, own.report, own.steps, answers, calls=own.calls)
     if upstream_auth := os.environ.pop(UPSTREAM_AUTH_VARIABLE, None):
         rest += ["--set", f"upstream_auth={upstream_auth}"]
 
@@ -109,7 +114,14 @@ def _web(orders: Orders) -> type[master.Master]:
     class Web(WebMaster):
         def __init__(self, opts: options.Options) -> None:
             super().__init__(opts)
-            equip(self, script.ScriptLoader, orders)
+            self._start_check = equip(self, script.ScriptLoader, orders)
+
+        async def running(self) -> None:
+            try:
+                await super().running()  # type: ignore[no-untyped-call]  # mitmproxy's
+            except OSError as error:  # the page's own port; mitmproxy prints a traceback
+                place = self.options.web_host, self.options.web_port
+                self._start_check.refuse(port_taken(*place, error, "--web-port"))
 
     return Web
 

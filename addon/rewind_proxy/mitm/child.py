@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,12 +13,19 @@ from pathlib import Path
 from typing import IO, Any
 
 from mitmproxy import ctx, master
+from mitmproxy.log import ALERT
 
 from rewind_proxy.canonical.model import JsonObject, JsonValue
+from rewind_proxy.explain.words import safe_line
 from rewind_proxy.journal import Journal
+from rewind_proxy.mitm import labels
 from rewind_proxy.mitm.addon import Rewind
 from rewind_proxy.mitm.questions import Questions
+from rewind_proxy.mitm.starting import StartCheck, tell_terminal
 from rewind_proxy.settings import Settings
+from rewind_proxy.store.records import RunRecord, StepRecord
+
+logger = logging.getLogger(__name__)
 
 _POLL = 0.01
 _PARENT_POLL = 0.5
@@ -77,6 +85,18 @@ class Orphan:
         ctx.master.shutdown()
 
 
+class CallLines(Journal):
+    """Says of each model call that was answered how that was done; a refused one is a warning already."""
+
+    def begin(self, run: RunRecord) -> None:
+        """A line names no session."""
+
+    def add(self, step: StepRecord) -> None:
+        if step.cls == "model" and step.tier not in ("miss", "failed"):
+            model = f" · {safe_line(step.model)}" if step.model else ""
+            logger.log(ALERT, "%s · %s %s%s%s", labels.said(step), step.method, step.host, step.path, model)
+
+
 def write_json(file: Path, value: JsonValue) -> None:
     """Write a JSON file that a waiting reader sees whole or not at all."""
     part = file.with_name(file.name + ".part")
@@ -94,13 +114,15 @@ class Orders:
     steps: Path | None = None
     answers: IO[str] | None = None
     """Where to answer questions."""
+    calls: bool = False
+    """Whether each answered call is a line of the log."""
 
 
-def equip(running: master.Master, before: type[Any], orders: Orders) -> None:
+def equip(running: master.Master, before: type[Any], orders: Orders) -> StartCheck:
     """Put our add-on before the first add-on of type `before`: hooks go in the order of the chain.
 
     It stands where mitmproxy loads scripts: before what saves flows and before `TlsConfig`, which would ask
-    the provider for its certificate.
+    the provider for its certificate. Returns what ends a proxy that cannot start.
     """
 
     def on_report(result: JsonObject, _: Settings) -> None:
@@ -109,15 +131,19 @@ def equip(running: master.Master, before: type[Any], orders: Orders) -> None:
 
     chain = running.addons.chain
     place = next(index for index, addon in enumerate(chain) if isinstance(addon, before))
-    journal = Journal()
-    wanted = orders.steps is not None or orders.answers is not None
+    journal = CallLines() if orders.calls else Journal()
+    wanted = orders.calls or orders.steps is not None or orders.answers is not None
     rewind = Rewind(on_report, journal if wanted else None)
     chain.insert(place, running.addons.register(rewind))
     running.addons.add(Orphan())
+    tell = tell_terminal
     if orders.ready is not None:
-        running.addons.add(Ready(partial(write_json, orders.ready), rewind))
+        tell = partial(write_json, orders.ready)
+        running.addons.add(Ready(tell, rewind))
     if orders.steps is not None:
         running.addons.add(Steps(orders.steps, journal))
     if orders.answers is not None:
         questions = Questions(rewind, journal, orders.answers)
-        running.addons.add(questions, Ready(questions.tell, rewind))
+        tell = questions.tell
+        running.addons.add(questions, Ready(tell, rewind))
+    return StartCheck.put_into(running, tell)

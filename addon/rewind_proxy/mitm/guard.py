@@ -11,7 +11,7 @@ from mitmproxy.log import ALERT
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from rewind_proxy.canonical.model import JsonObject, Mode
-from rewind_proxy.mitm.summary import summary
+from rewind_proxy.explain.summary import headline
 from rewind_proxy.report import REFUSED_EXIT
 from rewind_proxy.settings import Settings
 
@@ -59,7 +59,7 @@ class Guard:
 
     def report(self, report: JsonObject, settings: Settings) -> None:
         """Print the summary and remember what the process shall end with."""
-        logger.log(ALERT, "%s", summary(report))
+        logger.log(ALERT, "%s", headline(report).text)
         if settings.mode == "replay" and report["refused"]:
             self.status = REFUSED_EXIT
 

@@ -26,19 +26,27 @@ _ID = 8
 
 
 def label(flow: http.HTTPFlow, step: StepRecord) -> None:
-    """Label the flow of a step that is over: `rewind: replayed · normalised · 3f9a…`.
+    """Label the flow of a step that is over."""
+    flow.comment = said(step)
+    flow.marked = _FAULT_MARKER if _fault(step) else _MARKERS[step.tier]
+
+
+def said(step: StepRecord) -> str:
+    """How a step ended: `rewind: replayed · normalised · 3f9a…`.
 
     A call that is no model call has its class in place of the tier; what was done to it on purpose is named.
     """
-    note = step.note.partition(";")[0]
-    fault = note if note.startswith(FAULT) else ""
-    said = [outcome(step), step.tier if step.cls == "model" else step.cls]
+    words = [outcome(step), step.tier if step.cls == "model" else step.cls]
     if step.cassette:
-        said.append(f"{step.cassette[:_ID]}…")
-    if fault:
-        said.append(fault)
-    flow.comment = _comment(said)
-    flow.marked = _FAULT_MARKER if fault else _MARKERS[step.tier]
+        words.append(f"{step.cassette[:_ID]}…")
+    if fault := _fault(step):
+        words.append(fault)
+    return _comment(words)
+
+
+def _fault(step: StepRecord) -> str:
+    note = step.note.partition(";")[0]
+    return note if note.startswith(FAULT) else ""
 
 
 def label_under_way(flow: http.HTTPFlow, tier: Tier, what: str = "") -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mitmproxy import optmanager
+from mitmproxy import exceptions, optmanager
 from mitmproxy.addonmanager import Loader
 
 from rewind_proxy.errors import SettingsError
 from rewind_proxy.settings import FIELDS, Settings, load, unknown_option
 
+_SCRIPTS = "mitmproxy.addons.script"  # whose import loads every add-on of mitmproxy's
 PREFIX = "rewind_"
 
 # Options that let a known host past our hooks, or answer in our place, and why. Each is refused in replay.
@@ -32,12 +34,20 @@ _MODES = ("regular", "upstream")
 
 def bind(loader: Loader) -> None:
     """Add one option for each setting. Unset is an empty text or list: defaults are `settings`' own."""
+    logging.getLogger(_SCRIPTS).addFilter(_plainly)
     for field in FIELDS:
         help_text = f"{field.help} Default: {field.default_text or 'none'}."
         if field.is_list:
             loader.add_option(field.option, Sequence[str], [], help_text)
         else:
             loader.add_option(field.option, str, "", help_text)
+
+
+def _plainly(record: logging.LogRecord) -> bool:
+    """What is wrong with an option of ours is said without a traceback, as if it were no script's."""
+    if record.exc_info and isinstance(error := record.exc_info[1], exceptions.OptionsError):
+        record.msg, record.args, record.exc_info = str(error), (), None
+    return True
 
 
 def settings_from(options: optmanager.OptManager) -> Settings:

@@ -82,7 +82,9 @@ class Runtime:
             except BaseException:
                 opened.close()
                 raise
-        self.engine = Engine(settings, opened.reader, opened.store)
+        self.engine = Engine(
+            settings, opened.reader, opened.store, keeps_pending=opened.log_elsewhere is None
+        )
         self._redactor = opened.reader.redactor
         self.report.session = session_shown(self._redactor, settings.session)
         self._redacts_answers = opened.reader.redactor if settings.redact_answers else None
@@ -295,12 +297,13 @@ class Runtime:
         for session in self._sessions.values():
             end = {"ended_at": now, "tunnelled": tuple(self.report.tunnelled)}
             self._write_run(session.run.model_copy(update=end))
-        told: JsonObject = {}
+        elsewhere = self._opened.log_elsewhere
+        told: JsonObject = {"log": str(elsewhere)} if elsewhere else {}
         if self._cassettes:
             runs = [session.run.id for session in self._sessions.values()]
             if not self._cassettes.write(self._opened, self.settings, runs):
                 self.report.failed += 1
-            told = {"cassettes": self._cassettes.to_json()}
+            told["cassettes"] = self._cassettes.to_json()
         cassettes = self._count_cassettes()
         self.log.close()
         self.store.close()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rewind_proxy.canonical.core_v3 import core_request_hash
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.canonical.redact import Redactor
-from rewind_proxy.errors import StoreError
+from rewind_proxy.errors import GoneError, StoreError
 from rewind_proxy.matching.answer_redaction import answer_form, moved_chunks, redact_answer
 from rewind_proxy.matching.reading import Reading, RequestReader
 from rewind_proxy.porting import text
@@ -66,8 +66,13 @@ class Exporter:
         self._sessions: dict[str, str] = {}
 
     def export(self, records: Iterable[CassetteRecord]) -> Iterator[Exported]:
-        """The documents of some recordings. Raises `CorruptRecordError`."""
-        return (self._one(record) for record in records)
+        """The documents of some recordings, less what is deleted meanwhile. Raises `CorruptRecordError`."""
+        for record in records:
+            try:
+                made = self._one(record)
+            except GoneError:
+                continue
+            yield made
 
     def session_of(self, run: str) -> str:
         """The session of a run; empty where the log does not know it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from rewind_proxy.handover import PLUGIN_PROXY, PROXY_URL, REPORT_QUESTION
 
 _END_LIMIT = 60.0
 _LOG_LINES = 20
+_MISSING = re.compile(r"No module named '?([\w.]+)")
 
 Report = dict[str, Any]
 """JSON: counts, `misses` and `failures` of `journal.report_of`."""
@@ -97,6 +99,7 @@ class Proxy:
 
     def __init__(self, python: str, settings: Mapping[str, Any], folder: Path) -> None:
         """Start it, and wait until it listens. Fails the test when it does not."""
+        self._python = python
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the proxy runs
         variables = dict(os.environ)
         if python == sys.executable:  # where the plugin is, the rest is
@@ -121,6 +124,8 @@ class Proxy:
         self.mode: str = told["mode"]
         self.warnings: list[str] = told["warnings"]
         listening = self._hear()
+        if "error" in listening:
+            pytest.fail(f"rewind: {listening['error']}", pytrace=False)
         if "port" not in listening:  # it ends, and reports that nothing was called
             self._gone()
         self.port: int = listening["port"]
@@ -159,5 +164,11 @@ class Proxy:
         self._process.wait()
         self._log.seek(0)
         lines = self._log.read().decode("utf-8", "replace").splitlines()
+        if lines and (missing := _MISSING.search(lines[-1])):
+            pytest.fail(
+                f"rewind: {self._python} has no module {missing[1]}, which the proxy needs: install "
+                "rewind-proxy there, or name an interpreter that has it with --rewind-python=PATH",
+                pytrace=False,
+            )
         log = "\n".join(lines[-_LOG_LINES:])
         pytest.fail(f"rewind: the proxy has ended (status {self._process.returncode}):\n{log}", pytrace=False)

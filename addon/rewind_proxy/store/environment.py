@@ -89,20 +89,21 @@ def network_file_system(path: Path, mounts: str) -> str | None:
 
 def store_error(path: Path, error: lmdb.Error | OSError) -> StoreError:
     """An error of LMDB or the system as one of ours, naming the place and the next step."""
+    why = (error.strerror if isinstance(error, OSError) else None) or str(error).removeprefix(f"{path}: ")
     code = error.errno if isinstance(error, OSError) else getattr(error, "code", 0)
     if isinstance(error, lmdb.MapFullError | lmdb.DiskError) or code in _FULL:
         return StoreFullError(f"{path} is full: free some disk space or run `rewind prune`")
     if code == errno.EIO:  # LMDB's word for a short write too, which is how most disks get full
-        return StoreError(f"{path} could not be written or read: is the disk full or failing? ({error})")
+        return StoreError(f"{path} could not be written or read: is the disk full or failing? ({why})")
     if isinstance(error, _DAMAGED):
-        return StoreError(f"{path} is damaged or no store of Rewind's: restore it, or move it away ({error})")
+        return StoreError(f"{path} is damaged or no store of Rewind's: restore it, or move it away ({why})")
     if isinstance(error, lmdb.ReadersFullError):
         return StoreError(f"{path} has too many readers at once: end some of the proxies that use it")
     if isinstance(error, lmdb.MapResizedError):
         return StoreError(f"{path} outgrew this process's limit on address space: raise it (`ulimit -v`)")
     if code in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return StoreError(f"{path} may not be written or read by this user: change its mode ({error})")
-    return StoreError(f"{path} cannot be used: {error}")
+        return StoreError(f"{path} may not be written or read by this user: change its mode ({why})")
+    return StoreError(f"{path} cannot be used ({why}): name another place with --store")
 
 
 class EnvironmentClosedError(StoreError):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from rewind_proxy.canonical.model import JsonValue
-from rewind_proxy.errors import CorruptRecordError, StoreError
+from rewind_proxy.errors import CorruptRecordError, GoneError, StoreError
 from rewind_proxy.store import index, recordings, tokens
 from rewind_proxy.store.aliases import Aliases
 from rewind_proxy.store.blobs import BLOB_COUNT, BYTE_COUNT, read_count
@@ -109,14 +109,14 @@ class Lookup:
             return self._reader.read(txn, seq, cassette_id)
 
     def answer(self, record: CassetteRecord) -> Answer:
-        """The answer of a recording, its checksum verified. Raises `CorruptRecordError`."""
+        """The answer of a recording, its checksum verified. Raises `CorruptRecordError`, `GoneError`."""
         with self._place.read() as txn:
             return recordings.read_answer(txn, self._current(txn, record))
 
     def request_body(self, record: CassetteRecord) -> JsonValue | None:
         """The redacted wire body of a recording, its checksum verified; None where none was kept.
 
-        Raises `CorruptRecordError`.
+        Raises `CorruptRecordError`, `GoneError`.
         """
         with self._place.read() as txn:
             return recordings.read_body(txn, self._current(txn, record))
@@ -124,15 +124,17 @@ class Lookup:
     def cassettes(self, *, newest_first: bool = False, run: str | None = None) -> Iterator[CassetteRecord]:
         """All recordings, or those of one run, in recorded order or from the newest.
 
-        No transaction stays open between two of them. Raises `CorruptRecordError`.
+        No transaction stays open between two of them: what is deleted meanwhile may be among them, and raises
+        `GoneError` when more of it is read. Raises `CorruptRecordError`.
         """
         if run is not None:
             with self._place.read() as txn:
                 keys = recordings.of_run(txn, run)
             for key in reversed(keys) if newest_first else keys:
                 with self._place.read() as txn:
-                    record = self._reader.read(txn, key)
-                yield record
+                    record = self._reader.read(txn, key) if recordings.exists(txn, key) else None
+                if record is not None:
+                    yield record
             return
         page = recordings.newest_first if newest_first else recordings.in_order
         last = b""
@@ -209,4 +211,6 @@ class Lookup:
 
     def _current(self, txn: Txn, record: CassetteRecord) -> CassetteRecord:
         # The caller's may be from the generation before, where the same recording was stored otherwise.
+        if not recordings.exists(txn, recordings.seq_key(record.seq)):
+            raise GoneError(f"recording {record.id[:12]} was deleted meanwhile: `rewind ls` lists the others")
         return self._reader.read(txn, recordings.seq_key(record.seq), bytes.fromhex(record.id))
