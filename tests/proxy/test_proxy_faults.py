@@ -213,7 +213,7 @@ def test_garbage_in_the_store_is_never_an_answer(damaged: Damaged, kind: str) ->
     heard = len(damaged.stage.provider.requests)
     got = CHAT_SSE.once(damaged.replaying, damaged.prompts[kind])
     assert (got.status, got.headers["x-rewind"]) == (400, "refused")
-    assert re.search("cassette [0-9a-f]{64} .*(damaged|does not match|rewind verify)", error_message(got))
+    assert re.search("recording [0-9a-f]{64} .*(damaged|does not match|rewind verify)", error_message(got))
     assert len(damaged.stage.provider.requests) == heard
     sound = CHAT_SSE.once(damaged.replaying, damaged.prompts["sound"])
     assert (sound.status, sound.body) == (200, damaged.sound.body)

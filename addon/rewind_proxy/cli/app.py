@@ -7,12 +7,10 @@ Exit status: 0 done, 1 a `RewindError` (one line on standard error), 2 a wrong c
 from __future__ import annotations
 
 import inspect
-import re
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from rewind_proxy import __version__
 from rewind_proxy.cli import (
@@ -32,13 +30,9 @@ from rewind_proxy.cli import (
     test_match,
 )
 from rewind_proxy.cli.output import print_error, tolerate_narrow_encodings
+from rewind_proxy.cli.verb import Root, Verb
 from rewind_proxy.errors import RewindError
 
-_FOREIGN_WORDS = (
-    (re.compile(r"^Value error, "), ""),
-    (re.compile(r"^Input should be a valid integer.*"), "a whole number is needed."),
-    (re.compile(r"^Input should be "), "it should be "),
-)
 # In the order in which `rewind --help` shows them.
 GROUPS = (
     run,
@@ -62,7 +56,7 @@ def make_app() -> typer.Typer:
     """The application with all its verbs."""
     app = typer.Typer(
         name="rewind",
-        cls=_Root,
+        cls=Root,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -71,41 +65,10 @@ def make_app() -> typer.Typer:
     for group in GROUPS:
         group.register(app)
     for command in app.registered_commands:
-        command.cls = _Verb
+        if not (command.cls and issubclass(command.cls, Verb)):
+            command.cls = Verb
         command.help = _paragraphs(inspect.getdoc(command.callback) or "")
     return app
-
-
-class _Verb(TyperCommand):
-    """A command whose switches have no type in help, as they take no value."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As typer's. Raises `typer.BadParameter`, without the words of the library that reads its values."""
-        try:
-            return super().parse_args(ctx, args)
-        except typer.BadParameter as error:
-            for pattern, words in _FOREIGN_WORDS:
-                error.message = pattern.sub(words, error.message)
-            raise
-
-    def get_params(self, *arguments: Any) -> list[Any]:  # what it is given depends on typer's version
-        """As typer's."""
-        return _without_types(super().get_params(*arguments))
-
-
-class _Root(TyperGroup):
-    """The same of the command itself."""
-
-    def get_params(self, *arguments: Any) -> list[Any]:
-        """As typer's."""
-        return _without_types(super().get_params(*arguments))
-
-
-def _without_types(parameters: list[Any]) -> list[Any]:
-    for each in parameters:
-        if isinstance(each, TyperOption) and each.is_flag and each.metavar is None:
-            each.metavar = ""
-    return parameters
 
 
 def _paragraphs(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -35,6 +35,7 @@ from rewind_proxy.cli.run_summary import print_summary
 from rewind_proxy.cli.savings import with_money
 from rewind_proxy.cli.settings_flags import as_options, with_settings
 from rewind_proxy.cli.step_summary import append_step_summary
+from rewind_proxy.cli.verb import FlagsAfterDashes
 from rewind_proxy.explain.summary import NO_CALL
 from rewind_proxy.handover import CALLS_FLAG, READY_FLAG
 from rewind_proxy.report import FAILED_EXIT, REFUSED_EXIT
@@ -55,19 +56,8 @@ Flags = dict[str, object]
 def register(app: typer.Typer) -> None:
     """Add `run`, `proxy` and `web`."""
     app.command("run", rich_help_panel=_PANEL, no_args_is_help=True)(with_settings(run_command))
-    app.command("proxy", cls=_FlagsAfterDashes, rich_help_panel=_PANEL)(with_settings(proxy_command))
-    app.command("web", cls=_FlagsAfterDashes, rich_help_panel=_PANEL)(with_settings(web_command))
-
-
-class _FlagsAfterDashes(typer.core.TyperCommand):
-    """A verb whose words are all flags of mitmproxy's: a word before `--` is a mistake."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer has a click of its own
-        own = args[: args.index("--")] if "--" in args else args
-        given, _, _ = self.make_parser(ctx).parse_args([*own])
-        if words := given.get("words"):
-            ctx.fail(f"{words[0]!r} is no flag of this verb; flags of mitmproxy go after `--`")
-        return super().parse_args(ctx, args)
+    app.command("proxy", cls=FlagsAfterDashes, rich_help_panel=_PANEL)(with_settings(proxy_command))
+    app.command("web", cls=FlagsAfterDashes, rich_help_panel=_PANEL)(with_settings(web_command))
 
 
 def run_command(
