@@ -374,6 +374,7 @@ def _seconds(text: str) -> float:
     return best
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
 def test_time_is_linear_on_hostile_text(piece: str) -> None:
     """Twice the text takes at most two and a half times as long, at a rate of a megabyte in two seconds."""

@@ -10,6 +10,8 @@ from rewind_proxy.canonical.model import MatchSettings
 from rewind_proxy.canonical.paths.roots import discover, find_roots
 from rewind_proxy.canonical.scrub import Scrubber
 
+pytestmark = pytest.mark.once
+
 # What makes each rule start again and again: the beginnings of its matches without their ends.
 HOSTILE = (
     "=/home/a /home/a\t/root / \\ - a1b2 -1234-1234- 2026-11-30\t2026-11- 12:30: Mon\tNov\t "

@@ -13,6 +13,8 @@ from rewind_proxy.wire.forms import anthropic
 from wire.forms.typed_answers import CASES, TEXT, answer, meaning
 from wire.forms.typed_sdk import read_by_sdk
 
+pytestmark = pytest.mark.once
+
 SEARCH: JsonObject = {
     "type": "server_tool_use",
     "id": "srvtoolu_1",

@@ -14,6 +14,8 @@ from rewind_proxy.wire.forms import FORMS, convert
 from wire.forms.form_answers import NINE, SAMPLES, SIGNATURE, answer, call, text, told
 from wire.forms.typed_sdk import read_by_sdk
 
+pytestmark = pytest.mark.once
+
 READ: tuple[Form, ...] = ("whole", "sse")
 READ_SAMPLES = ("calls", "cut", "cited")
 CASES = [f"{wire}-{form}-{sample}" for wire, form in NINE for sample in READ_SAMPLES]

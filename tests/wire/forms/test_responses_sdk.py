@@ -13,6 +13,8 @@ from rewind_proxy.wire.forms import responses
 from wire.forms.typed_answers import CASES, answer, meaning
 from wire.forms.typed_sdk import read_by_sdk
 
+pytestmark = pytest.mark.once
+
 SEARCH: JsonObject = {
     "type": "web_search_call",
     "id": "ws_1",

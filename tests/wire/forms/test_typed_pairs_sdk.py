@@ -14,6 +14,8 @@ from rewind_proxy.wire.forms import FORMS, convert
 from wire.forms.form_answers import NINE, SAMPLES, Told, told
 from wire.forms.typed_sdk import read_by_sdk
 
+pytestmark = pytest.mark.once
+
 READ_SAMPLES = ("calls", "cut", "cited")
 CASES = [f"{wire}-{form}-{sample}" for wire, form in NINE for sample in READ_SAMPLES]
 """A sample, and the form in which it was recorded."""
