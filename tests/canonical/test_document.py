@@ -135,16 +135,19 @@ def test_the_last_messages_may_be_said_otherwise() -> None:
     assert second == [*messages, {"role": "assistant"}]
 
 
-def test_questions_about_one_history() -> None:
-    """The history is read once, whatever else is asked of it, and takes the place of two lists at most."""
+@pytest.mark.parametrize(("words", "kept"), [(20, 9), (2000, 2)])
+def test_questions_about_one_history(words: int, kept: int) -> None:
+    """The history is read once, whatever else is asked of it; of a large one the last question is kept."""
     documents = Documents()
-    messages: list[JsonValue] = [{"role": "user", "content": f"text {number} " * 20} for number in range(8)]
+    messages: list[JsonValue] = [
+        {"role": "user", "content": f"text {number} " * words} for number in range(8)
+    ]
     bodies: list[list[JsonValue]] = [[*messages, {"question": number}] for number in range(9)]
     asked = [_messages(documents, {"messages": body}) for body in bodies]
     assert asked == bodies
     assert all(all(map(operator.is_, asked[0][:8], each)) for each in asked)
     assert len({id(each.before) for each in asked[1:]}) == 1
-    assert len(documents) == 2
+    assert len(documents) == kept
 
 
 def test_a_list_that_only_starts_alike_is_another() -> None:

@@ -24,6 +24,8 @@ _AT_LEAST = 8
 _LEAD = 200
 _ALIKE = 64
 """Lists with one lead: sessions of one agent in one folder start alike."""
+_BESIDE = 200_000
+"""Of that memory, for the lists beside one that goes on from the same list."""
 _PROBE = 64
 _LAST = 3
 """Items at the end of a list that the next request may say otherwise: Claude Code moves its cache marks."""
@@ -197,10 +199,13 @@ class Documents:
         turn = known if known and (before is known.items or len(items) > len(known.items)) else None
         alike: list[_Known] = []
         dropped: list[_Known] = []
-        for each in self._known.get(lead, ()):
-            # Another question about one history is read from there on, so the last of them is enough.
+        room = _BESIDE
+        for each in reversed(self._known.get(lead, ())):
+            # Another question about one history is read from there on, so large ones need not be kept.
             beside = base is not None and each.items.before is base
-            (dropped if each is turn or beside else alike).append(each)
+            room -= _size(each) if beside else 0
+            (dropped if each is turn or (beside and room < 0) else alike).append(each)
+        alike.reverse()
         if len(alike) >= _ALIKE:
             dropped += alike[: 1 - _ALIKE]
             alike = alike[1 - _ALIKE :]
