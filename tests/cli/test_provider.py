@@ -7,12 +7,14 @@ import http.client
 import json
 import re
 import socket
+import struct
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from rewind_proxy.cli.provider import HOSTS, FakeProvider
+from rewind_proxy.cli.provider import HOSTS, Exchange, FakeProvider
 
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
@@ -322,3 +324,22 @@ def _ask_again(kept: http.client.HTTPConnection) -> None:
 def test_the_upstream_setting_names_every_host(provider: FakeProvider) -> None:
     """`upstream` sends the hosts of all four wires to it."""
     assert provider.upstream.split(",") == [f"{host}=http://127.0.0.1:{provider.port}" for host in HOSTS]
+
+
+def test_a_client_that_resets_the_connection_has_left() -> None:
+    """A provider that stalls takes a reset, as a proxy with something unread sends one, for an end."""
+    asked, left = threading.Event(), threading.Event()
+
+    def stall(exchange: Exchange) -> None:
+        asked.set()
+        exchange.stall()
+        left.set()
+
+    with FakeProvider(stall) as running:
+        client = socket.create_connection(("127.0.0.1", running.port))
+        client.sendall(f"POST {CHAT} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{{}}".encode())
+        assert asked.wait(10)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        assert left.wait(10)
+    assert running.failures == ()

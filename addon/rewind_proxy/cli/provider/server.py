@@ -129,7 +129,8 @@ class Exchange:
 
     def stall(self) -> None:
         """Say nothing more until the client leaves or the provider stops."""
-        self._connection.connection.recv(1)
+        with contextlib.suppress(ConnectionError):  # a client with something unread resets it
+            self._connection.connection.recv(1)
         self.close()
 
 
