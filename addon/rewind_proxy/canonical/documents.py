@@ -184,11 +184,7 @@ class Documents:
         kept = len(items) - _LAST
         base = before
         # What is kept with it is all that is needed of what came before, unless it was only now told apart.
-        if (
-            before is not None
-            and known is not None
-            and (before is known.items or before is known.items.before)
-        ):
+        if before is not None and known is not None and known.holds(before):
             before.before = None
         if kept > done:
             base = History(items[:kept], before)

@@ -14,10 +14,12 @@ from rewind_proxy.canonical.jcs import dumps
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Message
 from rewind_proxy.canonical.paths.roots import Root
 from rewind_proxy.canonical.pointer import ROOT
+from rewind_proxy.canonical.redaction.rules import MARK
 from rewind_proxy.canonical.scrub import Numbering, Scrubber, Slot, Taken, Unnumbered
 from rewind_proxy.canonical.walk import MediaDigests, Walk
 
 R = TypeVar("R")
+_MARK = MARK.encode()
 
 
 class CanonicalParts(NamedTuple):
@@ -45,6 +47,8 @@ class Shown:
         self._tools: list[JsonObject] = []
         self._before_tools = 0
         self._params: JsonObject = {}
+        self.marked = False
+        """Whether the mark of redaction stands in its messages or tools, from a rule or as it was sent."""
 
     def fork(self) -> Shown:
         """One that has taken the same and goes its own way."""
@@ -54,6 +58,7 @@ class Shown:
         other._messages, other._tools = self._messages.copy(), self._tools
         other._before_tools = self._before_tools
         other._made, other._made_of_tools = self._made.copy(), self._made_of_tools
+        other.marked = self.marked
         return other
 
     def message(self, message: Message) -> bytes:
@@ -61,17 +66,21 @@ class Shown:
         at = ROOT.member("messages").item(len(self._messages))
         self._messages.append(message)
         self._made.append({})
-        return dumps(self._walk.message(message, at))
+        return self._looked_at(dumps(self._walk.message(message, at)))
 
     def tools(self, tools: Sequence[JsonObject]) -> bytes:
         """The canonical bytes of the tools, already in order."""
         self._tools, self._before_tools = [*tools], len(self._messages)
-        return dumps(_tools(self._walk, tools))
+        return self._looked_at(dumps(_tools(self._walk, tools)))
 
     def params(self, params: JsonObject) -> bytes:
         """The canonical bytes of the parameters, which come last."""
         self._params = params
         return dumps(self._walk.named(params, "params", ROOT.member("params")))
+
+    def _looked_at(self, data: bytes) -> bytes:
+        self.marked = self.marked or _MARK in data
+        return data
 
     def _with(self, numbering: Numbering) -> Walk:
         return Walk(self._scrubber, self._media, numbering, self._roots, self._rooted)

@@ -116,7 +116,7 @@ def reasons(a: Aspects, recorded: RequestRecord, b: Aspects, live: Reading) -> R
 
 def _redacted(live: Reading) -> tuple[str, ...]:
     rules = tuple(dict.fromkeys(each.rule for each in live.redactions))
-    return rules or ((MARK,) if MARK.encode() in dumps(live.body) else ())
+    return rules or ((MARK,) if live.normalised and live.normalised.shown.marked else ())
 
 
 def reasons_by_record(recorded: RequestRecord, live: Reading, ignore: Sequence[str]) -> Reasons | None:

@@ -80,10 +80,9 @@ def kind_beside(holder: JsonObject, member: str, leaf: _Leaf) -> NameKind:
 
 def kind_inside(holder: JsonObject, member: str, leaf: _Leaf) -> NameKind:
     """What an object says of the texts right in one of its members, as a Secret of Kubernetes does."""
-    kind = holder.get("kind")
-    if member not in _SECRET_MEMBERS or not isinstance(kind, str) or leaf(kind, "")[0] != "Secret":
-        return ""
-    return _SECRET_MEMBERS[member]
+    given = _SECRET_MEMBERS.get(member, "")
+    kind = holder.get("kind") if given else None
+    return given if isinstance(kind, str) and leaf(kind, "")[0] == "Secret" else ""
 
 
 def kind_after(items: list[JsonValue], index: int, leaf: _Leaf) -> NameKind:
