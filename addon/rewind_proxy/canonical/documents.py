@@ -7,9 +7,7 @@ memory; only the time differs. What is odd about a body is left to `jcs.parse` a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from rewind_proxy.canonical import jcs
 from rewind_proxy.canonical.document import Document
@@ -35,7 +33,6 @@ _PER_CHARACTER = 4
 
 _CONTAINERS = (dict, list)
 _SPACE = re.compile(r"[ \t\n\r]*")
-_Scan: TypeAlias = Callable[[str, int], tuple[JsonValue, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +44,16 @@ class _Known:
     ends: tuple[int, ...]
     """Where the last items end in `raw`: of those that `items.before` holds the last, then all after them."""
 
-    def starts(self, text: str, start: int) -> tuple[int, int]:
+    def starts(self, text: str, start: int, more_than: int) -> tuple[int, int]:
         """With how many of the items the list at `start` starts, and how long these are in `raw`.
 
-        Nothing less than `items.before` counts: an object ends where it ends, so what starts with the text of
-        some items starts with these very objects.
+        Nothing less than `items.before` counts, nor what is no longer than `more_than`: an object ends where
+        it ends, so what starts with the text of some items starts with these very objects.
         """
         count = len(self.items)
         for end in reversed(self.ends):
+            if end <= more_than:
+                break
             probe = max(0, end - _PROBE)  # quicker to compare than all of it
             if text[start + probe : start + end] == self.raw[probe:end]:
                 raw = self.raw if end == len(self.raw) else self.raw[:end]
@@ -100,12 +99,12 @@ class Documents:
         """Read one JSON document strictly. Raises `OpaqueBodyError` as `jcs.parse` does."""
         try:
             text = body.decode("utf-8")
-            value = self._object(text, jcs.scanner(text))
+            value = self._object(text)
         except (_Odd, OpaqueBodyError, ValueError, RecursionError):
             return Document(jcs.parse(body))
         return Document(value)
 
-    def _object(self, text: str, scan: _Scan) -> JsonObject:
+    def _object(self, text: str) -> JsonObject:
         """The object that `text` is. Raises for all that is not one, and for what is odd about it."""
         at = _past_space(text, 0)
         if text[at : at + 1] != "{":
@@ -113,15 +112,15 @@ class Documents:
         members: JsonObject = {}
         at = _past_space(text, at + 1)
         while True:
-            name, at = scan(text, at)
+            name, at = jcs.scan(text, at)
             at = _past_space(text, at)
             if not isinstance(name, str) or name in members or "⟨" in name or text[at : at + 1] != ":":
                 raise _Odd
             at = _past_space(text, at + 1)
             if text[at : at + 1] == "[":
-                members[name], at = self._list(text, at, scan)
+                members[name], at = self._list(text, at)
             else:
-                value, end = scan(text, at)
+                value, end = jcs.scan(text, at)
                 if isinstance(value, dict):
                     jcs.check_depth(value, text, at, end, above=1)
                 members[name], at = value, end
@@ -133,7 +132,7 @@ class Documents:
             if mark != ",":
                 raise _Odd
 
-    def _list(self, text: str, start: int, scan: _Scan) -> tuple[JsonValue, int]:
+    def _list(self, text: str, start: int) -> tuple[JsonValue, int]:
         known, before, at = self._before(text, start)
         if before is None:
             at = _past_space(text, start + 1)
@@ -144,7 +143,7 @@ class Documents:
         expected = before is None
         while True:
             if expected:
-                item, at = _item(text, at, scan)
+                item, at = _item(text, at)
                 items.append(item)
                 ends.append(at)
             expected = True
@@ -166,9 +165,9 @@ class Documents:
         """What holds the longest list that the one at `start` goes on from, that list, and where it ends."""
         best: tuple[_Known | None, int, int] = (None, 0, 0)
         lead = text[start : start + _LEAD]
-        for known in self._known.get(lead, ()):
-            count, length = known.starts(text, start)
-            if length and length >= best[2]:  # of two the newer one, which may hold it already
+        for known in reversed(self._known.get(lead, ())):  # of two the newer one, which may hold it already
+            count, length = known.starts(text, start, best[2])
+            if length:
                 best = (known, count, length)
         known_best, count, length = best
         if known_best is None:
@@ -219,8 +218,8 @@ class Documents:
         return made
 
 
-def _item(text: str, at: int, scan: _Scan) -> tuple[JsonValue, int]:
-    value, end = scan(text, at)
+def _item(text: str, at: int) -> tuple[JsonValue, int]:
+    value, end = jcs.scan(text, at)
     if isinstance(value, _CONTAINERS):
         jcs.check_depth(value, text, at, end, above=2)
     return value, end

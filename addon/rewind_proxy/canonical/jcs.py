@@ -20,6 +20,7 @@ from rewind_proxy.errors import OpaqueBodyError
 
 NUMBER_TAG = "⟨number⟩"
 TEXT_TAG = "⟨text⟩"
+_TAGS = (NUMBER_TAG, TEXT_TAG)
 MAX_DEPTH = 400
 _MAX_SAFE = 2**53 - 1
 _INFINITE = float("inf")
@@ -68,39 +69,21 @@ def _members(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise OpaqueBodyError("a member is repeated")
-    for name in members:
-        if name.startswith(("⟨number⟩", "⟨text⟩")):
-            raise OpaqueBodyError("a member is named like a tag of ours")
-    return members
-
-
-def _plain_members(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
-    """As `_members`, of a text that holds no tag of ours."""
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise OpaqueBodyError("a member is repeated")
+    if "⟨" in "".join(members) and any(name.startswith(_TAGS) for name in members):
+        raise OpaqueBodyError("a member is named like a tag of ours")
     return members
 
 
 _decoder = json.JSONDecoder(
     object_pairs_hook=_members, parse_int=_integer, parse_float=_float, parse_constant=_number
 )
-_untagged_decoder = json.JSONDecoder(
-    object_pairs_hook=_plain_members, parse_int=_integer, parse_float=_float, parse_constant=_number
-)
 
 
-def _decoder_for(text: str) -> json.JSONDecoder:
-    # A tag can only be there where its bracket is, as itself or escaped (`\\u27e8`).
-    return _decoder if "⟨" in text or "\\u27" in text else _untagged_decoder
+scan: Callable[[str, int], tuple[JsonValue, int]] = _decoder.raw_decode
+"""The value at a place in a text, and where it ends.
 
-
-def scanner(text: str) -> Callable[[str, int], tuple[JsonValue, int]]:
-    """What reads the value at a place in `text`, and says where it ends.
-
-    It raises `OpaqueBodyError`, `ValueError` and `RecursionError`; nesting is another matter (`check_depth`).
-    """
-    return _decoder_for(text).raw_decode
+It raises `OpaqueBodyError`, `ValueError` and `RecursionError`; nesting is another matter (`check_depth`).
+"""
 
 
 def parse(body: bytes | str) -> JsonValue:
@@ -111,7 +94,7 @@ def parse(body: bytes | str) -> JsonValue:
     """
     try:
         text = body.decode("utf-8-sig") if isinstance(body, bytes) else body
-        value = cast("JsonValue", _decoder_for(text).decode(text))
+        value = cast("JsonValue", _decoder.decode(text))
     except OpaqueBodyError:
         raise
     except RecursionError:

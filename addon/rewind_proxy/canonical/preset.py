@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -93,21 +93,39 @@ class Recognition(_Data):
     def _compile(cls, value: str) -> re.Pattern[str]:
         return _compiled(value, groups=(0,))
 
-    def by_shape(self, request: CanonicalRequest) -> bool:
-        """Whether the request is written as the agent writes them, whoever sends it."""
-        if self.tools and self.tools <= {str(tool.get("name")) for tool in request.tools}:
-            return True
-        if self.system_starts and any(
-            _starts(message, self.system_starts) for message in request.messages if message.role == "system"
-        ):
-            return True
-        first = next((message for message in request.messages if message.role == "user"), None)
-        return bool(first and self.user_starts and _starts(first, self.user_starts))
+    def by_shape(self, written: _Written) -> bool:
+        """Whether a request is written as the agent writes them, whoever sends it."""
+        return (
+            bool(self.tools and self.tools <= written.tools)
+            or any(text.startswith(self.system_starts) for text in written.system)
+            or any(text.startswith(self.user_starts) for text in written.user)
+        )
 
 
-def _starts(message: Message, starts: tuple[str, ...]) -> bool:
-    texts = (part.get("text") for part in message.parts)
-    return any(isinstance(text, str) and text.startswith(starts) for text in texts)
+class _Written(NamedTuple):
+    """What of a request tells its agent."""
+
+    tools: frozenset[str]
+    """The names of the tools that are offered."""
+    system: tuple[str, ...]
+    """The blocks of system messages."""
+    user: tuple[str, ...]
+    """The blocks of the first user message."""
+
+
+def _written(request: CanonicalRequest) -> _Written:
+    first = next((message for message in request.messages if message.role == "user"), None)
+    return _Written(
+        frozenset([str(tool.get("name")) for tool in request.tools]),
+        tuple(text for message in request.messages if message.role == "system" for text in _texts(message)),
+        tuple(_texts(first)) if first else (),
+    )
+
+
+def _texts(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(text := part.get("text"), str):
+            yield text
 
 
 class Cues(_Data):
@@ -154,4 +172,5 @@ def recognise(presets: Iterable[Preset], user_agent: str, request: CanonicalRequ
         pattern = preset.recognise.user_agent
         if pattern is not None and pattern.search(user_agent):
             return preset
-    return next((preset for preset in known if preset.recognise.by_shape(request)), None)
+    written = _written(request)
+    return next((preset for preset in known if preset.recognise.by_shape(written)), None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from rewind_proxy.errors import StoreError
@@ -79,11 +79,14 @@ class Generations:
 
     # -- reading and writing
 
-    @contextmanager
-    def read(self) -> Iterator[Txn]:
+    def read(self) -> AbstractContextManager[Txn]:
         """A consistent view of the generation in use; an empty one where there is no store."""
-        with ExitStack() as stack:
-            yield self._begin(stack, Environment.read) or MemoryTxn()
+        while True:
+            environment = self._settle()
+            if environment is None:
+                return nullcontext(MemoryTxn())
+            with suppress(EnvironmentClosedError):  # by another thread, just here
+                return environment.read()
 
     @contextmanager
     def write(self) -> Iterator[Txn]:
@@ -96,22 +99,18 @@ class Generations:
             raise StoreError(f"{self.folder} is open for reading only")
         while True:
             with ExitStack() as stack:
-                txn = self._begin(stack, Environment.write)
+                txn = self._begun(stack)
                 if txn is not None and self._current.signature() == self._seen:
                     self._check_redaction(txn)
                     yield txn
                     return
 
-    def _begin(
-        self, stack: ExitStack, begin: Callable[[Environment], AbstractContextManager[LmdbTxn]]
-    ) -> LmdbTxn | None:
-        while True:
-            environment = self._settle()
-            if environment is None:
-                return None
-            # Another thread may move this object to a new generation just here.
-            with suppress(EnvironmentClosedError):
-                return stack.enter_context(begin(environment))
+    def _begun(self, stack: ExitStack) -> LmdbTxn | None:
+        environment = self._settle()
+        # Another thread may move this object to a new generation just here.
+        with suppress(EnvironmentClosedError):
+            return stack.enter_context(environment.write()) if environment else None
+        return None
 
     @property
     def redaction(self) -> tuple[str, ...]:

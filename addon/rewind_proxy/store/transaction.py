@@ -65,6 +65,10 @@ class LmdbTxn:
         """One more than the last that was committed, when it is for writing."""
         return self._raw.id()
 
+    def end(self) -> None:
+        """Drop it, with what it wrote."""
+        self._raw.abort()
+
     def get(self, table: str, key: bytes) -> bytes | None:
         return self._raw.get(key, db=self._tables[table])
 
