@@ -20,7 +20,8 @@ class Literals:
 
     def __init__(self, literals: Iterable[str]) -> None:
         self._literals = tuple(dict.fromkeys(literals))
-        self._automaton = AhoCorasick(self._literals, implementation=Implementation.DFA)
+        # A full DFA is a seventh quicker, and takes 4 MB for the literals of redaction instead of 0.2.
+        self._automaton = AhoCorasick(self._literals, implementation=Implementation.ContiguousNFA)
         self._overlap = max(map(len, self._literals), default=1) - 1
 
     def within(self, text: str) -> frozenset[str]:

@@ -47,7 +47,8 @@ _SEAL = 16
 _LAST_SEQ = b"seq"
 _TOTAL = b"cassettes"
 _CLASS = b"class:"
-_CACHED_RECORDS = 1024
+_CACHED_RECORDS = 256
+"""A request looks its recording up twice at once; later requests want others."""
 
 Chunks = tuple[tuple[int, int], ...]
 
