@@ -14,7 +14,8 @@ import pytest
 
 from rewind_proxy.errors import StoreError, StoreFullError, StoreVersionError
 from rewind_proxy.store import FORMAT_VERSION, Store
-from rewind_proxy.store.environment import network_file_system, store_error
+from rewind_proxy.store.environment import store_error
+from rewind_proxy.store.network import network_file_system
 from store.making import content_of, make_exchange, open_store
 from support.children import PYTHON_PATH
 
@@ -50,7 +51,7 @@ def test_network_file_systems_are_known_by_the_mount_table(path: str, kind: str 
 
 def test_a_store_on_a_network_file_system_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the place, the kind of file system and what to do."""
-    monkeypatch.setattr("rewind_proxy.store.environment.network_file_system", lambda *_: "nfs4")
+    monkeypatch.setattr("rewind_proxy.store.network.network_file_system", lambda *_: "nfs4")
     with pytest.raises(StoreError, match=r"nfs4.*move the store"):
         open_store(place)
 

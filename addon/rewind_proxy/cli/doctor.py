@@ -24,7 +24,7 @@ from rewind_proxy.cli.output import console, plural, safe_line, size, table
 from rewind_proxy.errors import CertificateError, SettingsError, StoreError
 from rewind_proxy.settings import Resolved, Settings
 from rewind_proxy.store import Log, Store, log_path
-from rewind_proxy.store.environment import network_file_system
+from rewind_proxy.store.network import network_file_system
 from rewind_proxy.wire.hosts import HostTable
 
 Status = Literal["ok", "warn", "fail"]

@@ -121,7 +121,7 @@ class Rewind:
         self._guard = Guard.attached(lambda flow: pacing.strayed(flow) or sockets.strayed(flow))
         self._open()
         gc.collect()
-        gc.freeze()  # what is loaded by now stays; looking through it took a quarter of a first request's time
+        gc.freeze()  # looking through what is loaded by now took a quarter of a first request's time
         gc.set_threshold(*_GARBAGE)
 
     def _opened(self, settings: Settings) -> Runtime:

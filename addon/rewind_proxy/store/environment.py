@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from rewind_proxy.errors import StoreError, StoreFullError, StoreVersionError
+from rewind_proxy.store.network import refuse_network
 from rewind_proxy.store.records import FORMAT_VERSION
 from rewind_proxy.store.transaction import LmdbTxn
 
@@ -59,33 +59,8 @@ _DAMAGED = (
     lmdb.IncompatibleError,
 )
 
-# Not 9p, which sandboxes (gVisor) use for a local root.
-NETWORK_FILE_SYSTEMS = frozenset(
-    "afs beegfs ceph cifs davfs fuse.ceph fuse.gcsfuse fuse.glusterfs fuse.rclone fuse.s3fs fuse.sshfs "
-    "glusterfs gpfs lustre ncpfs nfs nfs4 orangefs smb3 smbfs".split()
-)
-
-_ESCAPE = re.compile(r"\\([0-7]{3})")
-
 _open: dict[Path, Environment] = {}
 _open_lock = threading.RLock()
-
-
-def network_file_system(path: Path, mounts: str) -> str | None:
-    """The type of the network file system that holds `path`, or None, by a table like `/proc/mounts`.
-
-    `path` is absolute with its links resolved. In the table the last of the longest mount points wins; blanks
-    there are octal escapes (proc(5)).
-    """
-    best, found = -1, ""
-    for line in mounts.splitlines():
-        fields = line.split(" ")
-        if len(fields) < 3:
-            continue
-        point = Path(_ESCAPE.sub(lambda found: chr(int(found[1], 8)), fields[1]))
-        if len(point.parts) >= best and path.is_relative_to(point):
-            best, found = len(point.parts), fields[2]
-    return found if found in NETWORK_FILE_SYSTEMS else None
 
 
 def store_error(path: Path, error: lmdb.Error | OSError) -> StoreError:
@@ -306,7 +281,7 @@ def open_environment(
                 raise StoreError(f"{path} is open read-only in this process: close it first")
             shared.users += 1
             return shared
-        _refuse_network(path)
+        refuse_network(path)
         environment = Environment(path, _open_raw(path, readonly, map_size), readonly=readonly)
         try:
             environment.check_length()
@@ -320,18 +295,6 @@ def open_environment(
             raise
         _open[path] = environment
         return environment
-
-
-def _refuse_network(path: Path) -> None:
-    try:
-        mounts = Path("/proc/mounts").read_text(errors="replace")
-    except OSError:
-        return  # no Linux: best effort
-    kind = network_file_system(path, mounts)
-    if kind:
-        raise StoreError(
-            f"{path} is on a network file system ({kind}), which LMDB cannot use: move the store"
-        )
 
 
 def _open_raw(path: Path, readonly: bool, map_size: int | None) -> lmdb.Environment:
