@@ -151,14 +151,29 @@ def _as_value(name: str) -> str:
 def occurrences(text: str, literal: str) -> Iterator[tuple[int, int]]:
     """Where a root stands, in whatever spelling: (start, end)."""
     known = _spellings(literal)
-    for spelling in known.plain:
-        yield from _plain(text, spelling)
-    if known.escaped and "\\/" in text:
+    # One character is quick to look for, more are not; most texts hold none of these.
+    slash, backslash, coded = "/" in text, "\\" in text, "%" in text
+    if slash or coded or "/" not in literal:  # a setting may name any text
+        for spelling in known.plain:
+            yield from _plain(text, spelling)
+    if known.escaped and backslash and "\\/" in text:
         yield from _plain(text, known.escaped)
-    if "%2" in text or "%5" in text:
+    if coded and ("%2" in text or "%5" in text):
         for match in known.coded.finditer(text):
             if starts_path(text, match.start()):
                 yield match.span()
+    if slash or backslash:
+        yield from _of_windows(text, known)
+    start = text.find(known.slug)
+    while start >= 0:
+        end = start + len(known.slug)
+        if is_slug(text, start, end):
+            yield start, end
+        start = text.find(known.slug, end)
+
+
+def _of_windows(text: str, known: _Spellings) -> Iterator[tuple[int, int]]:
+    """A folder of Windows, and one of WSL as Windows sees it."""
     if known.wsl and "wsl" in text:
         for match in known.wsl.finditer(text):
             if starts_path(text, match.start()) and ends_name(text, match.end()):
@@ -171,12 +186,6 @@ def occurrences(text: str, literal: str) -> Iterator[tuple[int, int]]:
                 start = _start(text, match.start() - length, lead.group())
                 if start is not None:
                     yield start, match.end()
-    start = text.find(known.slug)
-    while start >= 0:
-        end = start + len(known.slug)
-        if is_slug(text, start, end):
-            yield start, end
-        start = text.find(known.slug, end)
 
 
 def _plain(text: str, spelling: str) -> Iterator[tuple[int, int]]:
