@@ -35,11 +35,16 @@ class TextCache(Generic[K, V]):
         size = characters + 200  # the entry itself
         self._entries[key] = (value, size)
         self._characters += size
-        while self._characters > self._max:
-            oldest = next(iter(self._entries), None)
-            if oldest is None:
-                self._characters = 0
+        if self._characters > self._max:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Drop the oldest, some at a time: its first key stands behind the places of all dropped ones."""
+        for key in list(self._entries)[:-1]:
+            if self._characters <= self._max * 7 // 8:
                 return
-            dropped = self._entries.pop(oldest, None)
+            dropped = self._entries.pop(key, None)
             if dropped is not None:
                 self._characters -= dropped[1]
+        # What two threads put under one key was counted twice.
+        self._characters = sum(size for _, size in list(self._entries.values()))
