@@ -248,6 +248,8 @@ def _approve(desk: Desk, found: PendingRecord, chosen: CassetteRecord) -> None:
             f"{alias.id[:SHORT_ID]} is answered by {chosen.id[:SHORT_ID]} (tier alias)", style="default"
         )
     )
+    if found.preview:  # `last` does not say which that is
+        out.print(Text(f"  {safe_line(found.preview)}", style="dim"))
     if desk.settings.cassettes:
         out.print(Text("it is in this store alone: the folder `cassettes` has no aliases", style="yellow"))
     out.print(Text(f"undo it: rewind aliases --remove {alias.id[:SHORT_ID]}", style="dim"))
@@ -274,7 +276,7 @@ def _threshold(desk: Desk) -> str:
 def _print_nothing_pending(settings: Settings) -> None:
     out = console()
     out.print(Text(f"Nothing is pending in {safe_line(str(settings.store))}."), soft_wrap=True)
-    out.print(Text("A request that replay refuses is: rewind run --mode replay -- CMD …", style="dim"))
+    out.print(Text("What replay refuses is kept here: rewind run --mode replay -- CMD …", style="dim"))
 
 
 # -- columns and JSON
