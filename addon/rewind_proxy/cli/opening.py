@@ -16,12 +16,13 @@ from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.cli.output import console, safe_line
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.reading import RequestReader
-from rewind_proxy.settings import Settings, load, resolve
+from rewind_proxy.settings import DEFAULT_STORE, Settings, load, resolve
 from rewind_proxy.store import Log, StepRecord, Store, is_store, log_path
 from rewind_proxy.wire import HostTable
 
+STORE_HELP = f"Folder of the recordings (default {DEFAULT_STORE})."
 StoreOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--store", metavar="DIR", help="Folder of the recordings.", show_default=False)
+    Path | None, typer.Option("--store", metavar="DIR", help=STORE_HELP, show_default=False)
 ]
 _DIGITS = 9
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -114,8 +115,8 @@ def open_desk(settings: Settings, *, write: bool) -> Iterator[Desk]:
         yield Desk(settings, store, log, reader)
 
 
-def print_nothing(what: str, settings: Settings) -> None:
+def print_nothing(what: str, settings: Settings, *, stderr: bool = False) -> None:
     """Say that there is nothing to look at, and how to get something."""
-    out = console()
+    out = console(stderr=stderr)
     out.print(Text(f"No {what} in {safe_line(str(settings.store))}."), soft_wrap=True)
     out.print(Text('Record some: rewind run -- codex exec "…"   (or see it work: rewind demo)', style="dim"))
