@@ -229,6 +229,6 @@ def test_a_store_under_fewer_rules_is_not_exported(
 
 
 def test_an_empty_store_has_nothing_to_export(rewind: Call, tmp_path: Path) -> None:
-    """It says so, and ends with 1."""
-    status, out, _ = rewind("export", "--store", tmp_path / "none")
-    assert (status, "No recordings" in out) == (1, True)
+    """It says so where no recordings are expected (`rewind export > all.jsonl`), and ends with 1."""
+    status, out, err = rewind("export", "--store", tmp_path / "none")
+    assert (status, out, "No recordings" in err) == (1, "", True)
