@@ -80,7 +80,8 @@ def upstream_problems(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     parts = urlsplit(url)
     if is_loopback(parts.hostname or "") and not _listens(parts.hostname or "", parts.port or 80):
         detail = f"the proxy set here ({parts.hostname}:{parts.port}) does not answer"
-        yield detail, "start it, or unset HTTPS_PROXY (`rewind env --unset`): live calls would go through it"
+        next_step = 'start it, or `eval "$(rewind env --unset)"`: live calls would go through it'
+        yield detail, next_step
 
 
 def _unsafe_node(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

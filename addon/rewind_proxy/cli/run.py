@@ -151,7 +151,7 @@ class Outcome:
         if self.empty:
             return f"{NO_CALL}: does the command use HTTPS_PROXY? (`rewind doctor`, or --allow-empty)"
         if self.report["failed"]:
-            place = ", or not be written into the folder `cassettes`" if "cassettes" in self.report else ""
+            place = " or written into the folder `cassettes`" if "cassettes" in self.report else ""
             return f"a call could not be recorded{place}"
         return ""
 
