@@ -42,7 +42,7 @@ from rewind_proxy.store import AliasRecord, CandidateRecord, CassetteRecord, Pen
 
 PANEL = "Review"
 _RULE_WIDTH = 72
-QUESTION = "Does this recording answer it? [y]es [n]o [a]nswer yourself [s]kip [q]uit"
+QUESTION = "Does this recording answer it? [y]es [n]o [a]nswer yourself [s]kip (Enter) [q]uit"
 _HINT = "One of y, n, a, s and q: s leaves it undecided, q ends the review."
 
 PendingArgument = Annotated[
