@@ -42,7 +42,7 @@ from rewind_proxy.store import AliasRecord, CandidateRecord, CassetteRecord, Pen
 
 PANEL = "Review"
 _RULE_WIDTH = 72
-QUESTION = "Does this recording answer it? [y]es [n]o [a]nswer yourself [s]kip (Enter) [q]uit"
+QUESTION = "Does this recording answer it? [y]es [n]o [a]nswer yourself [S]kip [q]uit"
 _HINT = "One of y, n, a, s and q: s leaves it undecided, q ends the review."
 
 PendingArgument = Annotated[
@@ -227,6 +227,10 @@ def _review_one(desk: Desk, found: PendingRecord, *, asks: bool) -> bool:
         out.print(
             Text("write an answer: ", style="dim").append(f"rewind answer {short} --edit", style="bold")
         )
+        if not (pairs or near):
+            out.print(
+                Text("or record it: ", style="dim").append("rewind run --mode auto -- CMD …", style="bold")
+            )
         out.print()
     return True
 
