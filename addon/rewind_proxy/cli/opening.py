@@ -13,9 +13,10 @@ import typer
 from rich.text import Text
 
 from rewind_proxy.canonical.redact import Redactor, rule_list
-from rewind_proxy.cli.output import console, safe_line
+from rewind_proxy.cli.output import console, plural, safe_line
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.reading import RequestReader
+from rewind_proxy.porting.folder import scan
 from rewind_proxy.settings import DEFAULT_STORE, Settings, load, resolve
 from rewind_proxy.store import Log, StepRecord, Store, is_store, log_path
 from rewind_proxy.wire import HostTable
@@ -116,7 +117,14 @@ def open_desk(settings: Settings, *, write: bool) -> Iterator[Desk]:
 
 
 def print_nothing(what: str, settings: Settings, *, stderr: bool = False) -> None:
-    """Say that there is nothing to look at, and how to get something."""
+    """Say that there is nothing to look at, and how to get something. Raises `PortingError`."""
     out = console(stderr=stderr)
     out.print(Text(f"No {what} in {safe_line(str(settings.store))}."), soft_wrap=True)
+    if settings.cassettes and (found := scan(settings.cassettes).files):
+        kept = f"{safe_line(str(settings.cassettes))} has {plural(len(found), 'recording')}"
+        out.print(
+            Text(f"{kept}: the next run reads in what is there, or rewind maintain.", style="dim"),
+            soft_wrap=True,
+        )
+        return
     out.print(Text('Record some: rewind run -- codex exec "…"   (or see it work: rewind demo)', style="dim"))
