@@ -362,7 +362,8 @@ class TestRules:
             ("scrub_off", "rs101", '"rs101" is not a scrub rule; did you mean RS101? (they are RS001, '),
             ("scrub_off", "preset:codex:nothing", "is not a scrub rule; did you mean preset:codex:"),
             ("scrub_off", "scrub:build", '"scrub:build" is not a rule of your own (`scrub` has none)'),
-            ("redact_off", "RW999", '"RW999" is not a redaction rule; did you mean RW'),
+            ("redact_off", "RW999", '"RW999" is not a redaction rule (`rewind canon'),
+            ("redact_off", "rw112", '"rw112" is not a redaction rule; did you mean RW112?'),
             ("redact_off", "RS101", '"RS101" is not a redaction rule'),
         ],
     )

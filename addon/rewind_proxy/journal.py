@@ -12,7 +12,16 @@ from rewind_proxy.canonical.model import JsonObject, Mode
 from rewind_proxy.report import Report
 from rewind_proxy.store.records import RunRecord, StepRecord
 
-_OF_A_RUN = ("session", "runs", "unused", "tunnelled", "refused_hosts", "money_saved_usd", "child_exit")
+_OF_A_RUN = (
+    "session",
+    "runs",
+    "sockets",
+    "unused",
+    "tunnelled",
+    "refused_hosts",
+    "money_saved_usd",
+    "child_exit",
+)
 """Members of a report that are about a whole run."""
 
 

@@ -11,6 +11,8 @@ REFUSED_EXIT = 4
 """A model call was refused, or in replay none arrived."""
 FAILED_EXIT = 5
 """Our own recording failed."""
+_SWITCHED = 101
+"""The status of an upgrade that the provider agreed to."""
 
 
 @dataclass(slots=True)
@@ -27,6 +29,8 @@ class Report:
     refused: int = 0
     passed: int = 0
     side: int = 0
+    sockets: int = 0
+    """WebSockets that were passed on: what is said on them is not counted."""
     failed: int = 0
     tokens_saved: int = 0
     saved_ms: int = 0
@@ -44,6 +48,7 @@ class Report:
         self.runs[step.run] = None
         if step.cls != "model":
             self.side += 1
+            self.sockets += step.cls == "socket" and step.tier == "passed" and step.status == _SWITCHED
             return
         self.steps += 1
         if step.cassette:
@@ -98,6 +103,7 @@ class Report:
             "refused": self.refused,
             "passed": self.passed,
             "side": self.side,
+            "sockets": self.sockets,
             "failed": self.failed,
             "unused": max(0, cassettes - len(self.touched)),
             "tunnelled": tunnelled,

@@ -22,6 +22,8 @@ from rewind_proxy.settings_values import (
 
 _HOST = re.compile(r"(?:[a-z0-9*][a-z0-9_.*-]*|\[[0-9a-f:.]+\])(?::(?P<port>\d{1,5}))?")
 _NO_URL = re.compile(r"[\x00-\x20\x7f-\x9f]")
+_NUMBERED = re.compile(r"[A-Za-z]+[0-9]+")
+"""Of an id with another number none is nearer than the rest."""
 
 
 _TEXTS = 'a list, as ["…", "…"]'
@@ -49,7 +51,8 @@ def rule_ids(what: str, known: Iterable[str], told: str, *, own: str = "") -> Ki
         found = tuple(_nonempty(item, place) for item, place in _items(value))
         for rule in found:
             if rule not in ids and not (own and rule.startswith(own)):
-                guess = did_you_mean(rule, sorted(ids))
+                numbered = _NUMBERED.fullmatch(rule) and rule.upper() not in ids
+                guess = "" if numbered else did_you_mean(rule, sorted(ids))
                 raise BadValueError(f"{quote(rule)} is not a {what} rule{guess} ({told})")
         return found
 

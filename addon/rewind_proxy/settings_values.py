@@ -208,7 +208,7 @@ def folder() -> Kind:
         except RuntimeError:
             raise BadValueError(f"{quote(value)}: there is no home folder to put for ~") from None
         if not text.strip() or path.name in ("", ".."):
-            raise BadValueError(f"{quote(value)} does not name a folder")
+            raise BadValueError(f"{quote(text)} does not name a folder")
         return path
 
     return Kind(label="path", read=read)
@@ -223,7 +223,8 @@ def within(place: str, read: Reader, value: object) -> object:
 
 def quote(value: object) -> str:
     """A value for a message: escaped, cut, and what may be a password in a URL masked."""
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    spelt = isinstance(value, str | bool)  # `true`, as it is written
+    text = json.dumps(value, ensure_ascii=False) if spelt else repr(value)
     text = _USERINFO.sub("//…@", text)
     return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"
 

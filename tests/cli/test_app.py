@@ -54,11 +54,11 @@ class TestCommand:
     def test_paragraphs_of_help_fill_the_screen(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """They are not broken where the source is; a setting names the words that it takes."""
-        monkeypatch.setenv("COLUMNS", "200")
+        """They are not broken where the source is; a setting names the words it takes, and its default."""
+        monkeypatch.setenv("COLUMNS", "240")
         _, out, _ = call(capsys, monkeypatch, "run", "--help")
         assert "else 5 when a recording failed; else the command's own." in out
-        assert "(auto | replay | record | passthrough)" in out
+        assert "(auto | replay | record | passthrough; default auto, replay in CI)" in out
 
     def test_help_shows_no_type_where_no_value_is_taken(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

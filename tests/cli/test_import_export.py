@@ -229,6 +229,18 @@ def test_a_store_under_fewer_rules_is_not_exported(
 
 
 def test_an_empty_store_has_nothing_to_export(rewind: Call, tmp_path: Path) -> None:
-    """It says so, and ends with 1."""
-    status, out, _ = rewind("export", "--store", tmp_path / "none")
-    assert (status, "No recordings" in out) == (1, True)
+    """It says so on standard error, since standard output is for recordings, and ends with 1."""
+    status, out, err = rewind("export", "--store", tmp_path / "none")
+    assert (status, out, "No recordings" in err) == (1, "", True)
+
+
+def test_a_fresh_checkout_says_where_its_recordings_are(
+    rewind: Call, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its store is empty until the first run; `maintain` fills it from the folder `cassettes`, too."""
+    rewind("export", "--store", store, "-o", tmp_path / "kept")
+    monkeypatch.setenv("REWIND_CASSETTES", "kept")
+    _, out, _ = rewind("ls", "--store", "new")
+    assert f"{tmp_path / 'kept'} has 3 recordings: the next run reads in what is there" in out
+    assert rewind("maintain", "--store", "new")[0] == 0
+    assert len(json.loads(rewind("ls", "--store", "new", "--json")[1])) == 3

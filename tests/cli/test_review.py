@@ -180,6 +180,16 @@ def test_approve_takes_the_best(rewind: Call, tmp_path: Path) -> None:
     assert rewind("aliases", "--remove", pending[:6])[0] == 1
 
 
+def test_prune_says_that_an_alias_goes_too(rewind: Call, tmp_path: Path) -> None:
+    """What a person approved is not deleted without a word."""
+    [pending] = refused(tmp_path, ASKED)
+    assert ASKED[:20] in rewind("approve", pending)[1]
+    [alias] = json.loads(rewind("aliases", "--json")[1])
+    assert "1 recording and 1 alias, " in rewind("prune", alias["cassette"])[1]
+    assert "1 recording and 1 alias deleted" in rewind("prune", alias["cassette"], "--yes")[1]
+    assert json.loads(rewind("aliases", "--json")[1]) == []
+
+
 def test_reject_takes_candidates_away(rewind: Call, tmp_path: Path) -> None:
     """One, or all of them: then the request is not listed until it is refused again."""
     [pending] = refused(tmp_path, ASKED)

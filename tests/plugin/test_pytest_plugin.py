@@ -229,15 +229,19 @@ def test_sessions_are_named_by_test_ids(project: Project, home: Path) -> None:
 
 
 def test_workers_of_xdist_share_a_store(project: Project, home: Path, tmp_path: Path) -> None:
-    """Each has a proxy of its own. What is refused after the tests fails the run, and is shown."""
+    """Each has a proxy; all are counted. What is refused after the tests fails the run, and is shown."""
     shutil.copy(SUITE, tmp_path / "asking.py")
     (tmp_path / "test_late.py").write_text(LATE)
     store = str(project.folder / ".rewind" / "store")
-    tested = pytest_run(tmp_path, home, "-n", "2", "--rewind-mode", "replay", "--rewind-store", store)
+    options = ("-v", "-n", "2", "--rewind-mode", "replay", "--rewind-store", store)
+    tested = pytest_run(tmp_path, home, *options)
     assert [each.kind for each in tested.outcomes.values()] == ["passed"] * 4, tested.finished.output
     assert tested.finished.status == 1
     _, _, shown = tested.finished.stdout.partition("refused or lost after the test had ended")
     assert "rewind: no recording for POST https://api.openai.com/v1/chat/completions" in shown
+    assert re.search(
+        r"^rewind · replay · \d calls: 4 exact, [12] refused$", tested.finished.stdout, re.MULTILINE
+    )
 
 
 def test_a_lost_recording_is_an_error(home: Path, tmp_path: Path) -> None:

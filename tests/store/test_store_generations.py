@@ -98,12 +98,13 @@ def test_a_bad_current_is_an_error(place: Path, text: str) -> None:
             open_store(place, readonly=readonly)
 
 
-def test_a_file_in_the_way_is_an_error(place: Path) -> None:
-    """A path that is a file cannot be a store."""
+@pytest.mark.parametrize("readonly", [False, True])
+def test_a_file_in_the_way_is_an_error(place: Path, readonly: bool) -> None:
+    """A path that is a file cannot be a store, and is no empty one."""
     place.parent.mkdir()
     place.write_text("file")
-    with pytest.raises(StoreError, match=str(place)):
-        open_store(place)
+    with pytest.raises(StoreError, match=f"{place} is not a folder"):
+        open_store(place, readonly=readonly)
 
 
 def test_an_empty_store_takes_the_rules_it_is_opened_with(place: Path) -> None:

@@ -63,6 +63,8 @@ def difference_text(difference: Difference) -> Text:
 def check_table(file: Path, settings: Settings, *, as_json: bool) -> int:
     """Check a table and print the cases that differ. Returns how many do. Raises `CaseTableError`."""
     outcomes = list(_outcomes(file, settings))
+    if not outcomes:
+        raise CaseTableError(f"{file} has no cases")
     differ = [outcome for outcome in outcomes if outcome.got != outcome.expected]
     if as_json:
         print_json({"cases": len(outcomes), "differ": [outcome.to_json() for outcome in differ]})

@@ -84,7 +84,7 @@ def examine(environ: Mapping[str, str], cwd: Path, port: int, store: Path | None
         *check_trust(environ),
         check_port(port),
         *check_store(resolved.settings.store),
-        *check_variables(hosts, environ, port),
+        *check_variables(hosts, environ),
     ]
     return Report(checks=tuple(checks), clients=installed_clients(environ))
 
@@ -278,9 +278,9 @@ def _mounts() -> str:
         return ""  # no Linux: the store itself does its best
 
 
-def check_variables(hosts: HostTable, environ: Mapping[str, str], port: int) -> Iterator[Check]:
+def check_variables(hosts: HostTable, environ: Mapping[str, str]) -> Iterator[Check]:
     """Variables that get in the way; none of them is fatal."""
-    found = tuple(interference(hosts, environ, port))
+    found = tuple(interference(hosts, environ))
     if not found:
         yield Check(name="variables", status="ok", detail="none gets in the way")
     for detail, next_step in found:

@@ -19,6 +19,7 @@ from rewind_proxy.cli import doctor
 from rewind_proxy.cli.authority import Authority, ca_folder, ensure_ca, exposed_files, load_ca
 from rewind_proxy.cli.bundle import make_bundle, node_extra
 from rewind_proxy.cli.child_environment import child_environment
+from rewind_proxy.cli.opening import STORE_HELP
 from rewind_proxy.cli.output import console, facts, print_json, safe_line
 from rewind_proxy.errors import RewindError, SettingsError
 from rewind_proxy.wire.hosts import HostTable
@@ -31,10 +32,8 @@ _CONTAINER_BUNDLE = Path("/rewind/bundle.pem")
 _CONTAINER_NODE_EXTRA = Path("/rewind/node-extra.pem")
 
 Changes = Mapping[str, str | None]
-Port = Annotated[int, typer.Option("--port", min=1, max=65535, help="Port of the proxy.")]
-Store = Annotated[
-    Path | None, typer.Option("--store", help=f"Folder of the recordings (default {settings.DEFAULT_STORE}).")
-]
+Port = Annotated[int, typer.Option("--port", metavar="PORT", min=1, max=65535, help="Port of the proxy.")]
+Store = Annotated[Path | None, typer.Option("--store", metavar="DIR", help=STORE_HELP)]
 
 
 class Shell(StrEnum):
@@ -62,16 +61,22 @@ def register(app: typer.Typer) -> None:
 
 def env_command(
     port: Port = DEFAULT_PORT,
-    shell: Annotated[Shell, typer.Option("--shell", help="Shell to write for.")] = Shell.SH,
+    shell: Annotated[
+        Shell, typer.Option("--shell", help="Shell to write for; sh is for bash and zsh, too.")
+    ] = Shell.SH,
     github: Annotated[bool, typer.Option("--github", help='For `>> "$GITHUB_ENV"`.')] = False,
     docker: Annotated[bool, typer.Option("--docker", help="Options for `docker run`.")] = False,
-    session: Annotated[str, typer.Option("--session", help="Name the session in the proxy's URL.")] = "",
+    session: Annotated[
+        str, typer.Option("--session", metavar="S", help="Name the session in the proxy's URL.")
+    ] = "",
     unset: Annotated[bool, typer.Option("--unset", help="Take the variables out again.")] = False,
     store: Store = None,
 ) -> None:
     """Print the variables that send a client through the proxy: `eval "$(rewind env)"`."""
     if github + docker + (shell is not Shell.SH) > 1 or (docker and unset):
-        raise SettingsError("--shell, --github and --docker exclude each other, and --docker has no --unset")
+        raise typer.BadParameter(
+            "--shell, --github and --docker exclude each other, and --docker has no --unset"
+        )
     hosts = known_hosts(store)
     authority = ensure_ca(ca_folder(hosts.dns_names(), os.environ), hosts.dns_names())
     bundle = make_bundle(authority.confdir, authority.ca_file, os.environ)

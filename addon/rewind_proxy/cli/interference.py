@@ -30,12 +30,12 @@ BASE_URL_VARIABLES = (
 _TIMEOUT = 2.0
 
 
-def interference(hosts: HostTable, environ: Mapping[str, str], port: int) -> Iterator[tuple[str, str]]:
-    """What gets in the way of a proxy on `port` and its clients, each with the next step."""
+def interference(hosts: HostTable, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What gets in the way of a proxy and its clients, each with the next step."""
     yield from _no_proxy(hosts, environ)
     yield from _overriding(environ)
     yield from _base_urls(hosts, environ)
-    yield from _upstream(environ, port)
+    yield from upstream_problems(environ)
     yield from _unsafe_node(environ)
 
 
@@ -68,9 +68,10 @@ def _base_urls(hosts: HostTable, environ: Mapping[str, str]) -> Iterator[tuple[s
             yield f"{name} leads to {place}, which Rewind does not know", next_step
 
 
-def _upstream(environ: Mapping[str, str], port: int) -> Iterator[tuple[str, str]]:
+def upstream_problems(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Why the proxy that is set already could not take live calls: one of this machine that is not there."""
     try:
-        url = upstream_proxy(environ, port)
+        url = upstream_proxy(environ)
     except SettingsError as error:
         yield str(error), "live calls would not go through it"
         return
@@ -79,7 +80,8 @@ def _upstream(environ: Mapping[str, str], port: int) -> Iterator[tuple[str, str]
     parts = urlsplit(url)
     if is_loopback(parts.hostname or "") and not _listens(parts.hostname or "", parts.port or 80):
         detail = f"the proxy set here ({parts.hostname}:{parts.port}) does not answer"
-        yield detail, "start it, or unset HTTPS_PROXY (`rewind env --unset`): live calls would go through it"
+        next_step = 'start it, or `eval "$(rewind env --unset)"`: live calls would go through it'
+        yield detail, next_step
 
 
 def _unsafe_node(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

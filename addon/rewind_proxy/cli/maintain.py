@@ -23,7 +23,7 @@ from rewind_proxy.cli.opening import JsonOption, print_nothing
 from rewind_proxy.cli.output import console, facts, number, plural, print_json, safe_line, size
 from rewind_proxy.cli.progress import progress_bars
 from rewind_proxy.cli.prune import prune
-from rewind_proxy.cli.settings_flags import with_settings
+from rewind_proxy.cli.settings_flags import reading_and, with_settings
 from rewind_proxy.cli.verify import verify
 from rewind_proxy.matching.opening import Opened, Progress, Watch, index_store, open_ready, rewrite_store
 from rewind_proxy.matching.scanning import stored_answer_credentials
@@ -39,7 +39,9 @@ _WORTH_COMPACTING = 16
 
 def register(app: typer.Typer) -> None:
     """Add `maintain`, `verify` and `prune`."""
-    app.command("maintain", rich_help_panel=_PANEL)(with_settings(maintain))
+    app.command("maintain", rich_help_panel=_PANEL)(
+        with_settings(maintain, reading_and("record_errors", "redact_answers", "cassettes"))
+    )
     app.command("verify", rich_help_panel=_PANEL)(verify)
     app.command("prune", rich_help_panel=_PANEL)(prune)
 

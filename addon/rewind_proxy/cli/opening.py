@@ -13,15 +13,17 @@ import typer
 from rich.text import Text
 
 from rewind_proxy.canonical.redact import Redactor, rule_list
-from rewind_proxy.cli.output import console, safe_line
+from rewind_proxy.cli.output import console, plural, safe_line
 from rewind_proxy.errors import StoreError
 from rewind_proxy.matching.reading import RequestReader
-from rewind_proxy.settings import Settings, load, resolve
+from rewind_proxy.porting.folder import scan
+from rewind_proxy.settings import DEFAULT_STORE, Settings, load, resolve
 from rewind_proxy.store import Log, StepRecord, Store, is_store, log_path
 from rewind_proxy.wire import HostTable
 
+STORE_HELP = f"Folder of the recordings (default {DEFAULT_STORE})."
 StoreOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--store", metavar="DIR", help="Folder of the recordings.", show_default=False)
+    Path | None, typer.Option("--store", metavar="DIR", help=STORE_HELP, show_default=False)
 ]
 _DIGITS = 9
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -114,8 +116,15 @@ def open_desk(settings: Settings, *, write: bool) -> Iterator[Desk]:
         yield Desk(settings, store, log, reader)
 
 
-def print_nothing(what: str, settings: Settings) -> None:
-    """Say that there is nothing to look at, and how to get something."""
-    out = console()
+def print_nothing(what: str, settings: Settings, *, stderr: bool = False) -> None:
+    """Say that there is nothing to look at, and how to get something. Raises `PortingError`."""
+    out = console(stderr=stderr)
     out.print(Text(f"No {what} in {safe_line(str(settings.store))}."), soft_wrap=True)
+    if settings.cassettes and (found := scan(settings.cassettes).files):
+        kept = f"{safe_line(str(settings.cassettes))} has {plural(len(found), 'recording')}"
+        out.print(
+            Text(f"{kept}: the next run reads in what is there, or rewind maintain.", style="dim"),
+            soft_wrap=True,
+        )
+        return
     out.print(Text('Record some: rewind run -- codex exec "…"   (or see it work: rewind demo)', style="dim"))

@@ -96,7 +96,7 @@ STYLES: Mapping[Style, str] = {
 }
 
 _UNLIMITED_WIDTH = 10_000
-_WIDE, _TIERS_IN_LINE = 120, 3
+_WIDE, _NARROW, _TIERS_IN_LINE = 120, 80, 3
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -237,7 +237,7 @@ def tier_counts(counts: Mapping[Tier, int], width: int = _UNLIMITED_WIDTH) -> Te
     Where the screen of a listing is narrow they go on below: a count is never cut.
     """
     told = [Text(f"{n} {tier}", style=TIER_STYLES[tier]) for tier, n in counts.items() if n]
-    in_line = _TIERS_IN_LINE if width < _WIDE else len(told)
+    in_line = _TIERS_IN_LINE - (width < _NARROW) if width < _WIDE else len(told)
     lines = [Text(", ").join(told[at : at + in_line]) for at in range(0, len(told), in_line or 1)]
     return Text(",\n").join(lines)
 

@@ -20,7 +20,7 @@ from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.cli.bundle import make_bundle, node_extra
 from rewind_proxy.cli.child_environment import child_environment
 from rewind_proxy.cli.proxy_child import child_variables, command
-from rewind_proxy.cli.run import ca_for, proxy_arguments
+from rewind_proxy.cli.run import ca_for, proxy_arguments, upstream_warnings
 from rewind_proxy.errors import RewindError
 from rewind_proxy.handover import PROXY_URL, QUESTIONS_FLAG
 from rewind_proxy.wire import HostTable
@@ -51,7 +51,7 @@ def prepared(wanted: Mapping[str, JsonValue]) -> tuple[JsonObject, list[str], di
     options, upstream_auth = proxy_arguments(flags, 0, bundle)
     told: JsonObject = {
         "environment": {**changes},
-        "warnings": [*warnings],
+        "warnings": [*warnings, *upstream_warnings()],
         "mode": resolved.mode,
         "store": str(resolved.store),
     }

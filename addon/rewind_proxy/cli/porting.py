@@ -225,7 +225,7 @@ def export_command(
     with open_store(settings, reader) as opened, open_log(settings) as log:
         records = _chosen(opened, log, ids or [], session, run)
         if not records and not opened.stats().cassettes:
-            print_nothing("recordings", settings)
+            print_nothing("recordings", settings, stderr=True)  # standard output is for recordings
             raise typer.Exit(1)
         if not records:
             raise StoreError(_none_chosen(session, run))

@@ -1,7 +1,8 @@
 """`rewind prune`: delete recordings that are no longer needed. It lists them first.
 
-JSON (`--json`): `{"store", "recordings": [cassette, …], "bytes", "deleted", "bytes_freed"}`, cassettes as in
-store/records.py. `bytes` is what the answers hold; `bytes_freed` is what the files have lost, once deleted.
+JSON (`--json`): `{"store", "recordings": [cassette, …], "aliases", "bytes", "deleted", "bytes_freed"}`,
+cassettes as in store/records.py. `aliases` counts those that lead to them, and go with them; `bytes` is what
+the answers hold; `bytes_freed` is what the files have lost, once deleted.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rewind_proxy.cli.opening import (
     reader_of,
     settings_for,
 )
-from rewind_proxy.cli.output import Column, console, listing, plural, print_json, size, when
+from rewind_proxy.cli.output import Column, console, listing, number, plural, print_json, size, when
 from rewind_proxy.matching.pruning import never_replayed, outside_newest_runs, unused_since, uses
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import CassetteRecord, Log, Store, is_store, log_path
@@ -72,7 +73,8 @@ def prune(
     digest = reader_of(settings).settings_digest
     with Store.open(settings.store, settings_digest=digest, readonly=not yes, create=False) as opened:
         with open_log(settings) as log:
-            found = uses(opened.readable(), opened.aliases.all(), log)
+            approved = opened.aliases.all()
+            found = uses(opened.readable(), approved, log)
         if ids:
             chosen = {opened.cassette(each).id for each in ids}
         elif keep_runs is not None:
@@ -82,6 +84,7 @@ def prune(
         else:
             chosen = never_replayed(found)
         records = [record for record in opened.readable() if record.id in chosen]
+        aliases = sum(alias.cassette in chosen for alias in approved)
         freed = 0
         if yes and records:
             before = opened.size()
@@ -92,17 +95,23 @@ def prune(
                     log.pending.forget(chosen)
             freed = before - opened.size()
     if as_json:
-        print_json(_result(settings, records, deleted=yes and bool(records), freed=freed))
+        print_json(_result(settings, records, aliases, deleted=yes and bool(records), freed=freed))
     else:
-        _show(records, found.last, deleted=yes, freed=freed)
+        _show(records, aliases, found.last, deleted=yes, freed=freed)
 
 
 def _result(
-    settings: Settings, records: list[CassetteRecord], *, deleted: bool = False, freed: int = 0
+    settings: Settings,
+    records: list[CassetteRecord],
+    aliases: int = 0,
+    *,
+    deleted: bool = False,
+    freed: int = 0,
 ) -> JsonObject:
     return {
         "store": str(settings.store),
         "recordings": [record.model_dump(mode="json") for record in records],
+        "aliases": aliases,
         "bytes": _bytes(records),
         "deleted": deleted,
         "bytes_freed": freed,
@@ -114,7 +123,9 @@ def _bytes(records: list[CassetteRecord]) -> int:
     return sum(answers.values())
 
 
-def _show(records: list[CassetteRecord], last: dict[str, float], *, deleted: bool, freed: int) -> None:
+def _show(
+    records: list[CassetteRecord], aliases: int, last: dict[str, float], *, deleted: bool, freed: int
+) -> None:
     screen = console()
     if not records:
         screen.print("Nothing to delete.")
@@ -131,6 +142,8 @@ def _show(records: list[CassetteRecord], last: dict[str, float], *, deleted: boo
     ]
     screen.print(listing(columns, screen.width))
     count = plural(len(records), "recording")
+    if aliases:
+        count += f" and {number(aliases)} {'alias' if aliases == 1 else 'aliases'}"
     if deleted:
         screen.print(Text(f"{count} deleted, {size(freed)} given back to the disk", style="green"))
     else:

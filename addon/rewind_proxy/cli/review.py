@@ -42,7 +42,7 @@ from rewind_proxy.store import AliasRecord, CandidateRecord, CassetteRecord, Pen
 
 PANEL = "Review"
 _RULE_WIDTH = 72
-QUESTION = "Does this recording answer it? [y]es [n]o [a]nswer yourself [s]kip [q]uit"
+QUESTION = "Does this recording answer it? [y]es [n]o [a]nswer yourself [S]kip [q]uit"
 _HINT = "One of y, n, a, s and q: s leaves it undecided, q ends the review."
 
 PendingArgument = Annotated[
@@ -227,6 +227,10 @@ def _review_one(desk: Desk, found: PendingRecord, *, asks: bool) -> bool:
         out.print(
             Text("write an answer: ", style="dim").append(f"rewind answer {short} --edit", style="bold")
         )
+        if not (pairs or near):
+            out.print(
+                Text("or record it: ", style="dim").append("rewind run --mode auto -- CMD …", style="bold")
+            )
         out.print()
     return True
 
@@ -248,6 +252,8 @@ def _approve(desk: Desk, found: PendingRecord, chosen: CassetteRecord) -> None:
             f"{alias.id[:SHORT_ID]} is answered by {chosen.id[:SHORT_ID]} (tier alias)", style="default"
         )
     )
+    if found.preview:  # `last` does not say which that is
+        out.print(Text(f"  {safe_line(found.preview)}", style="dim"))
     if desk.settings.cassettes:
         out.print(Text("it is in this store alone: the folder `cassettes` has no aliases", style="yellow"))
     out.print(Text(f"undo it: rewind aliases --remove {alias.id[:SHORT_ID]}", style="dim"))
@@ -274,7 +280,7 @@ def _threshold(desk: Desk) -> str:
 def _print_nothing_pending(settings: Settings) -> None:
     out = console()
     out.print(Text(f"Nothing is pending in {safe_line(str(settings.store))}."), soft_wrap=True)
-    out.print(Text("A request that replay refuses is: rewind run --mode replay -- CMD …", style="dim"))
+    out.print(Text("What replay refuses is kept here: rewind run --mode replay -- CMD …", style="dim"))
 
 
 # -- columns and JSON

@@ -22,6 +22,7 @@ from rewind_proxy.cli.authority import Authority, ca_folder, ensure_ca
 from rewind_proxy.cli.bundle import make_bundle, node_extra
 from rewind_proxy.cli.child_environment import child_environment, split_credentials, upstream_proxy
 from rewind_proxy.cli.environment import DEFAULT_PORT, warn
+from rewind_proxy.cli.interference import upstream_problems
 from rewind_proxy.cli.junit import JUNIT, write_junit
 from rewind_proxy.cli.output import console, json_text, make_way, print_error, write_text
 from rewind_proxy.cli.proxy_child import (
@@ -51,6 +52,9 @@ _REST = {"allow_extra_args": True, "ignore_unknown_options": True}
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGWINCH")
 
 Flags = dict[str, object]
+ListenPort = Annotated[
+    int, typer.Option("--port", metavar="PORT", min=1, max=65535, help="Port to listen on.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -62,10 +66,14 @@ def register(app: typer.Typer) -> None:
 
 def run_command(
     words: Annotated[list[str], typer.Argument(metavar="-- CMD …", help="The command to run.")],
-    report: Annotated[Path | None, typer.Option("--report", help="Write the report as JSON.")] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="F.json", help="Write the report as JSON.")
+    ] = None,
     junit: Annotated[
         Path | None,
-        typer.Option("--junit", help="Write the report as JUnit XML, a case for each model call."),
+        typer.Option(
+            "--junit", metavar="F.xml", help="Write the report as JUnit XML, a case for each model call."
+        ),
     ] = None,
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="In replay, a run without model calls is no failure.")
@@ -92,6 +100,7 @@ def run_command(
         raise typer.Exit(NOT_EXECUTABLE_EXIT if found else NOT_FOUND_EXIT)
     bundle = make_bundle(authority.confdir, authority.ca_file, os.environ)
     arguments, upstream_auth = proxy_arguments(flags, 0, bundle)
+    warn(upstream_warnings())
     keep_steps = junit is not None
     with ProxyChild("proxy", authority.confdir, arguments, upstream_auth, keep_steps=keep_steps) as proxy:
         listening = proxy.wait_until_ready()
@@ -142,7 +151,8 @@ class Outcome:
         if self.empty:
             return f"{NO_CALL}: does the command use HTTPS_PROXY? (`rewind doctor`, or --allow-empty)"
         if self.report["failed"]:
-            return "a call could not be recorded"
+            place = " or written into the folder `cassettes`" if "cassettes" in self.report else ""
+            return f"a call could not be recorded{place}"
         return ""
 
     @property
@@ -164,6 +174,11 @@ def proxy_arguments(flags: Flags, port: int, bundle: Path) -> tuple[list[str], s
         return arguments, None
     server, credentials = split_credentials(corporate)
     return [*arguments, "--mode", f"upstream:{server}"], credentials
+
+
+def upstream_warnings() -> list[str]:
+    """Why live calls would fail behind us: the shell may still have what `rewind env` set."""
+    return [f"{problem}: {step}" for problem, step in upstream_problems(os.environ)]
 
 
 def ca_for(hosts: HostTable) -> Authority:
@@ -211,7 +226,7 @@ def proxy_command(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[-- FLAGS …]", help="More flags of mitmdump.")
     ] = None,
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")] = DEFAULT_PORT,
+    port: ListenPort = DEFAULT_PORT,
     *,
     flags: Flags,
 ) -> None:
@@ -224,9 +239,10 @@ def web_command(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[-- FLAGS …]", help="More flags of mitmweb.")
     ] = None,
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")] = DEFAULT_PORT,
+    port: ListenPort = DEFAULT_PORT,
     web_port: Annotated[
-        int, typer.Option("--web-port", min=1, max=65535, help="Port of the page.")
+        int,
+        typer.Option("--web-port", metavar="PORT", min=1, max=65535, help="Port of the page."),
     ] = DEFAULT_WEB_PORT,
     *,
     flags: Flags,

@@ -24,7 +24,9 @@ def print_summary(report: JsonObject, reason: str, log: Path | None, faults: str
         if isinstance(miss, dict):
             screen.print(miss_text(miss), soft_wrap=True)
     if len(misses) > _MISSES_SHOWN:
-        screen.print(f"  … and {len(misses) - _MISSES_SHOWN} more: see --report")
+        screen.print(
+            f"  … and {len(misses) - _MISSES_SHOWN} more: rewind steps last (all of it with --report)"
+        )
     print_orphans(report)
     if (elsewhere := report.get("log")) is not None:
         screen.print(

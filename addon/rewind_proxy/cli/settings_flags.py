@@ -12,6 +12,7 @@ import typer
 from rewind_proxy.settings import FIELDS, Field
 
 _PANEL = "Settings"
+_NOT_GIVEN: tuple[object, ...] = (None, [])
 _METAVARS = {
     "path": "DIR",
     "text": "TEXT",
@@ -47,7 +48,7 @@ def with_settings(command: Callable[..., None], fields: Sequence[Field] = FIELDS
     @functools.wraps(command)
     def called(**arguments: Any) -> None:  # what typer parsed, handed on
         given = {field.name: arguments.pop(field.name) for field in fields}
-        command(**arguments, flags={name: value for name, value in given.items() if value})
+        command(**arguments, flags={name: value for name, value in given.items() if value not in _NOT_GIVEN})
 
     own = inspect.signature(command, eval_str=True)
     parameters = [each for each in own.parameters.values() if each.name != "flags"]
@@ -71,10 +72,14 @@ def with_settings(command: Callable[..., None], fields: Sequence[Field] = FIELDS
 
 
 def _help(field: Field) -> str:
-    """The line of the table, with the words that a closed list takes."""
+    """The line of the table, with the words that a closed list takes and the default."""
     words = field.kind.label.split(" / ")
     closed = len(words) > 1 and field.kind.label not in _METAVARS
-    return f"{field.help} ({' | '.join(words)})" if closed else field.help
+    # What `0 (all)` means is in the line.
+    default = field.default_text.partition(" (")[0].replace("; ", ", ")
+    more = ["" if not closed else " | ".join(words), default and f"default {default}"]
+    told = "; ".join(filter(None, more))
+    return f"{field.help} ({told})" if told else field.help
 
 
 def as_options(flags: dict[str, object]) -> list[str]:

@@ -90,7 +90,9 @@ def _cassette_of_step(name: str, settings: Settings) -> str:
     with open_log(settings) as log:
         step = step_named(name, log)
     if step.cassette is None:
-        raise StoreError(f"step {safe_line(name)} has no recording: its tier is {step.tier}")
+        what = f"its tier is {step.tier}" if step.cls == "model" else f"it is a {step.cls} call"
+        shown = safe_line(name)
+        raise StoreError(f"step {shown} has no recording, {what}: `rewind explain {shown}` says more")
     return step.cassette
 
 

@@ -37,7 +37,9 @@ def headline(report: JsonObject, reason: str = "", money: str = "") -> Line:
         spans.append(("faint", f" · {number(_count(report, 'side'))} side"))
     if report["unused"] and any(report[name] for name in (*HIT_TIERS, "refused")):
         spans.append(("faint", f" · {number(_count(report, 'unused'))} unused"))
-    if not report["steps"] and NO_CALL not in reason:
+    if sockets := _count(report, "sockets"):
+        spans.append(("advice", f" · {plural(sockets, 'socket')} passed on, not counted"))
+    elif not report["steps"] and NO_CALL not in reason:
         spans.append(("advice", f" · {NO_CALL}"))
     for words, name in (("tunnelled", "tunnelled"), ("refused unknown", "refused_hosts")):
         if hosts := _hosts(report[name]):

@@ -15,12 +15,13 @@ import json
 import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Generator, Iterator
 from typing import Any, cast
 
 import pytest
 
-from rewind_proxy.pytest_plugin.session import Proxy, Rewind, RewindWarning, wrong_in
+from rewind_proxy.pytest_plugin.session import Proxy, Report, Rewind, RewindWarning, wrong_in
 from rewind_proxy.pytest_plugin.surroundings import environment
 
 _MODES = ("auto", "replay", "record", "passthrough", "none", "new_episodes", "all")
@@ -28,7 +29,9 @@ _NAME_LENGTH = 160
 _NOT_IN_A_NAME = re.compile(r"[^ -9;-~]")
 """A user name for a proxy has no colon and no control characters; beyond ASCII clients differ."""
 _ALLOW_EMPTY = "allow_empty"
-_LATE = "rewind_late"
+_LATE, _CALLS, _MODES_SEEN = "rewind_late", "rewind_calls", "rewind_modes"
+_COUNTED = ("exact", "normalised", "alias", "recorded", "passed", "refused", "failed")
+"""As the line has them that `rewind run` ends with."""
 
 
 class _Plugin:
@@ -41,6 +44,8 @@ class _Plugin:
         """Why there is no proxy for some settings: each of their tests says so, and none starts it again."""
         self._sessions: dict[str, int] = {}
         self.late: list[str] = []
+        self.calls: Counter[str] = Counter()
+        self.modes: set[str] = set()
 
     def begin(self, item: pytest.Item) -> Rewind:
         """The session of a test. Fails the test when its proxy does not start."""
@@ -79,7 +84,21 @@ class _Plugin:
             report = proxy.end()
             wrong = "rewind: the proxy ended without a report" if report is None else wrong_in(report)
             self.late += filter(None, [wrong])
+            self.count(proxy.mode, report or {})
         self._proxies.clear()
+
+    def count(self, mode: str, report: Report) -> None:
+        """Add the calls of a report to those that pytest tells of at its end."""
+        if report.get("steps"):
+            self.modes.add(mode)
+            self.calls.update({name: report[name] for name in ("steps", *_COUNTED)})
+
+    def told(self) -> str:
+        """`rewind · replay · 3 calls: 2 exact, 1 normalised`; empty when no model was called."""
+        if not (steps := self.calls["steps"]):
+            return ""
+        counts = ", ".join(f"{self.calls[name]:,} {name}" for name in _COUNTED if self.calls[name])
+        return f"rewind · {'/'.join(sorted(self.modes))} · {steps:,} call{'s' * (steps != 1)}: {counts}"
 
 
 _PLUGIN: pytest.StashKey[_Plugin] = pytest.StashKey()
@@ -131,11 +150,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def rewind(request: pytest.FixtureRequest) -> Iterator[Rewind]:
     """The test's session: its model calls go through Rewind, and a refused one fails the test."""
     item = cast("pytest.Item", request.node)
-    current = item.config.stash[_PLUGIN].begin(item)
+    plugin = item.config.stash[_PLUGIN]
+    current = plugin.begin(item)
     item.stash[_CURRENT] = current
     with environment(current.changes):
         yield current
         wrong = current.finish()
+        plugin.count(current.mode, current.total)
     if wrong:
         pytest.fail(wrong, pytrace=False)
 
@@ -176,7 +197,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     plugin = session.config.stash[_PLUGIN]
     plugin.end()
     if (output := getattr(session.config, "workeroutput", None)) is not None:
-        output[_LATE] = plugin.late  # of pytest-xdist: its main process tells
+        # Of pytest-xdist: its main process tells.
+        output |= {_LATE: plugin.late, _CALLS: dict(plugin.calls), _MODES_SEEN: sorted(plugin.modes)}
     if plugin.late and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -184,12 +206,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take over what a worker of pytest-xdist says at its end; one that crashed says nothing."""
-    node.config.stash[_PLUGIN].late += getattr(node, "workeroutput", {}).get(_LATE, [])
+    plugin, output = node.config.stash[_PLUGIN], getattr(node, "workeroutput", {})
+    plugin.late += output.get(_LATE, [])
+    plugin.calls.update(output.get(_CALLS, {}))
+    plugin.modes.update(output.get(_MODES_SEEN, []))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Name the calls that were refused or lost after their test had ended."""
-    if late := config.stash[_PLUGIN].late:
+    """Say how the calls were answered, and name those refused or lost after their test had ended."""
+    plugin = config.stash[_PLUGIN]
+    if (told := plugin.told()) and terminalreporter.verbosity >= 0:
+        terminalreporter.write_line(told)
+    if late := plugin.late:
         terminalreporter.section("refused or lost after the test had ended", red=True)
         for text in late:
             terminalreporter.write_line(text)

@@ -47,6 +47,16 @@ class Rewind:
         self._told = 0
 
     @property
+    def mode(self) -> str:
+        """The mode of its proxy."""
+        return self._proxy.mode
+
+    @property
+    def total(self) -> Report:
+        """What `report` said last, without asking again."""
+        return self._total
+
+    @property
     def env(self) -> dict[str, str]:
         """The environment for a subprocess: that of the test, which has all of it already."""
         changed = {**os.environ, **self.changes}

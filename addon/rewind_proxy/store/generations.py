@@ -60,6 +60,8 @@ class Generations:
         self._environment: Environment | None = None
         self._closed = False
         try:
+            if folder.exists() and not folder.is_dir():  # what is missing is empty, this is a mistake
+                raise StoreError(f"{folder} is not a folder: name another with --store")
             if not readonly:
                 if create:
                     self._create()

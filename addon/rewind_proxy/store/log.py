@@ -129,6 +129,8 @@ class Log:
             else:
                 found = list(islice(txn.scan(_RUNS, id_or_prefix.encode()), 2))
         if not found:
+            if id_or_prefix == _LAST:
+                raise StoreError("no run 'last': none is in the log yet")
             raise StoreError(f"no run {id_or_prefix!r}: `rewind runs` lists them")
         key, value = found[0]
         if len(found) > 1 and key.decode() != id_or_prefix:

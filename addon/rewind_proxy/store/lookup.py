@@ -88,7 +88,8 @@ class Lookup:
         """
         if len(id_or_prefix) < _SHORTEST_PREFIX:
             raise StoreError(
-                f"{id_or_prefix!r} is too short for a recording: give {_SHORTEST_PREFIX} digits or more"
+                f"{id_or_prefix!r} is too short for a recording: give {_SHORTEST_PREFIX} digits or more "
+                "(`rewind ls` lists them)"
             )
         with self._place.read() as txn:
             found: dict[bytes, bytes] = {}
@@ -101,7 +102,8 @@ class Lookup:
                         )
             except ValueError:
                 raise StoreError(
-                    f"{id_or_prefix!r} is no id of a recording: these have hex digits only"
+                    f"{id_or_prefix!r} is no id of a recording: these have hex digits only "
+                    "(`rewind ls` lists them)"
                 ) from None
             if not found:
                 raise StoreError(f"no recording starts with {id_or_prefix}: `rewind ls` lists them")

@@ -89,6 +89,8 @@ class PendingRequests:
             ]
             found = found if len(name) >= _SHORTEST_PREFIX else []
         if not found:
+            if name == _LAST:
+                raise StoreError("no pending request 'last': nothing is pending")
             raise StoreError(f"no pending request {name!r}: `rewind pending` lists them")
         if len(found) > 1:
             raise StoreError(f"more than one pending request starts with {name!r}: give more digits")
