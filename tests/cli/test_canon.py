@@ -12,7 +12,7 @@ from cli.shelf import Call
 from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.cli import canon
 
-pytestmark = pytest.mark.usefixtures("project")
+pytestmark = pytest.mark.usefixtures("place")
 
 SECRET = fake("sk-proj-", 40)
 UUID = "5f0c7c2e-8f4b-4a3e-9d76-0a9d0a9f4c11"

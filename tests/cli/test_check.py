@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import sys
@@ -12,34 +11,26 @@ from pathlib import Path
 
 import pytest
 
+from cli.shelf import Call
 from matching.recorded_projects import START, Project, request, settings_at
 from porting.stores import CHAT
 from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.cli.app import main
 from rewind_proxy.store import Store
 
-Call = Callable[..., tuple[int, str]]
+pytestmark = pytest.mark.usefixtures("place")
+
+Run = Callable[..., tuple[int, str]]
 FIRST, SECOND = "20261130-090001-aaaa", "20261130-090002-aaaa"
 
 
-@pytest.fixture(autouse=True)
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A project of its own, and no settings that the shell set."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("REWIND_") or name in ("COLUMNS", "CI")]:
-        monkeypatch.delenv(name)
-
-
 @pytest.fixture
-def rewind(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Runs the command in this process: (exit status, standard output)."""
+def rewind(rewind: Call) -> Run:
+    """Runs the command in this process: exit status, and standard output."""
 
     def call(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["rewind", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        code = stopped.value.code
-        return (code if isinstance(code, int) else 0), capsys.readouterr().out
+        status, out, _ = rewind(*arguments)
+        return status, out
 
     return call
 
@@ -55,7 +46,7 @@ def ask(text: str) -> JsonObject:
     return {"model": "m1", "messages": [{"role": "user", "content": text}]}
 
 
-def checked(rewind: Call) -> JsonObject:
+def checked(rewind: Run) -> JsonObject:
     """The JSON of a check, whose status agrees with it."""
     code, out = rewind("check", "--json")
     found: JsonObject = json.loads(out)
@@ -63,14 +54,14 @@ def checked(rewind: Call) -> JsonObject:
     return found
 
 
-def findings(rewind: Call) -> list[tuple[object, object, object]]:
+def findings(rewind: Run) -> list[tuple[object, object, object]]:
     """(kind, cassette, mend) of what a check finds."""
     found = checked(rewind)["findings"]
     assert isinstance(found, list)
     return [(each["kind"], each.get("cassette"), each["mend"]) for each in found if isinstance(each, dict)]
 
 
-def test_a_store_as_it_should_be_passes(rewind: Call, project: Project) -> None:
+def test_a_store_as_it_should_be_passes(rewind: Run, project: Project) -> None:
     """What the newest run recorded is used: nobody had the occasion to replay it yet."""
     project.record(request(ask("a")))
     assert checked(rewind) == {
@@ -83,7 +74,7 @@ def test_a_store_as_it_should_be_passes(rewind: Call, project: Project) -> None:
     assert rewind("check") == (0, "1 recording\nnothing unused, secret or stale\n")
 
 
-def test_a_store_that_is_missing_has_nothing_wrong(rewind: Call) -> None:
+def test_a_store_that_is_missing_has_nothing_wrong(rewind: Run) -> None:
     """It is empty, and that is said."""
     assert checked(rewind)["ok"] is True
     assert rewind("check")[1].startswith("No recordings in ")
@@ -114,7 +105,7 @@ def test_a_store_that_is_named_has_to_be_there(
 
 
 @pytest.mark.parametrize("verb", ["check", "verify"])
-def test_a_store_that_is_there_and_empty_passes(rewind: Call, tmp_path: Path, verb: str) -> None:
+def test_a_store_that_is_there_and_empty_passes(rewind: Run, tmp_path: Path, verb: str) -> None:
     """Nothing in it is unused, secret or stale; that it has nothing is said."""
     with Store.open(tmp_path / "empty", settings_digest="ab" * 8):
         pass
@@ -122,7 +113,7 @@ def test_a_store_that_is_there_and_empty_passes(rewind: Call, tmp_path: Path, ve
     assert (code, out.startswith("No recordings in ")) == (0, True)
 
 
-def test_what_no_run_replayed_is_unused(rewind: Call, project: Project) -> None:
+def test_what_no_run_replayed_is_unused(rewind: Run, project: Project) -> None:
     """It is named with the command that deletes just that."""
     used = project.record(request(ask("a")), b'{"choices": [1]}', run=FIRST)
     unused = project.record(request(ask("b")), b'{"choices": [2]}', run=FIRST)
@@ -134,7 +125,7 @@ def test_what_no_run_replayed_is_unused(rewind: Call, project: Project) -> None:
     assert f"{unused.id[:12]}  POST api.openai.com/v1/chat/completions, recorded " in out
 
 
-def test_the_file_of_an_unused_recording_is_named(rewind: Call, project: Project, tmp_path: Path) -> None:
+def test_the_file_of_an_unused_recording_is_named(rewind: Run, project: Project, tmp_path: Path) -> None:
     """A folder of recordings as text gives back what is pruned: the file goes first."""
     project.record(request(ask("a")), run=FIRST)
     assert rewind("export", "-o", "cassettes")[0] == 0
@@ -152,7 +143,7 @@ def test_the_file_of_an_unused_recording_is_named(rewind: Call, project: Project
     assert [mend for _, _, mend in findings(rewind)] == ["rewind prune --unused --yes"]
 
 
-def test_without_a_run_in_the_log_use_is_not_known(rewind: Call, project: Project, tmp_path: Path) -> None:
+def test_without_a_run_in_the_log_use_is_not_known(rewind: Run, project: Project, tmp_path: Path) -> None:
     """A fresh checkout has recordings and no log: that is said, and the rest is checked."""
     project.record(request(ask("a")))
     moved = tmp_path / "committed"
@@ -163,7 +154,7 @@ def test_without_a_run_in_the_log_use_is_not_known(rewind: Call, project: Projec
     assert "nothing secret or stale" in out
 
 
-def test_a_credential_by_the_rules_of_today_is_found(rewind: Call, project: Project, tmp_path: Path) -> None:
+def test_a_credential_by_the_rules_of_today_is_found(rewind: Run, project: Project, tmp_path: Path) -> None:
     """In request and log; that the list has grown is named, too; the value never is."""
     record = project.record(request(ask("it is zebra-17")))
     (tmp_path / "rewind.toml").write_text('redact_patterns = ["zebra-[0-9]+"]\n')
@@ -174,7 +165,7 @@ def test_a_credential_by_the_rules_of_today_is_found(rewind: Call, project: Proj
 
 
 def test_a_credential_in_the_folder_of_cassettes_is_found(
-    rewind: Call, project: Project, tmp_path: Path
+    rewind: Run, project: Project, tmp_path: Path
 ) -> None:
     """By the rules of today, whatever the store knows of the file; the command that is named mends it."""
     project.record(request(ask("it is zebra-17")), json.dumps(CHAT).encode())
@@ -191,7 +182,7 @@ def test_a_credential_in_the_folder_of_cassettes_is_found(
 
 
 def test_what_is_not_indexed_for_these_settings_is_stale(
-    rewind: Call, project: Project, tmp_path: Path
+    rewind: Run, project: Project, tmp_path: Path
 ) -> None:
     """A committed store under other settings is indexed anew at each start."""
     project.record(request(ask("a")))
@@ -201,7 +192,7 @@ def test_what_is_not_indexed_for_these_settings_is_stale(
 
 
 def test_what_another_version_wrote_is_stale(
-    rewind: Call, project: Project, monkeypatch: pytest.MonkeyPatch
+    rewind: Run, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both versions are named."""
     record = project.record(request(ask("a")))
@@ -210,7 +201,7 @@ def test_what_another_version_wrote_is_stale(
     assert "hash version 1, this Rewind's is 2" in rewind("check")[1]
 
 
-def test_what_is_damaged_is_found(rewind: Call, project: Project) -> None:
+def test_what_is_damaged_is_found(rewind: Run, project: Project) -> None:
     """As `verify` finds it."""
     record = project.record(request(ask("a")), b"x" * 50)
     with Store.open(project.settings.store, settings_digest="any") as store, store._place.write() as txn:
@@ -222,7 +213,7 @@ def test_what_is_damaged_is_found(rewind: Call, project: Project) -> None:
 
 
 def test_the_commands_that_are_named_mend_what_is_found(
-    rewind: Call, project: Project, tmp_path: Path
+    rewind: Run, project: Project, tmp_path: Path
 ) -> None:
     """Typed as they are printed, one after another, they leave nothing to find."""
     project.record(request(ask("it is zebra-17")), b'{"choices": [1]}', run=FIRST)

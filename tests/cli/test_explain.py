@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli.shelf import Call
 from rewind_proxy.canonical.model import JsonObject, JsonValue, Mode
 from rewind_proxy.canonical.redact import Redactor, rule_list
-from rewind_proxy.cli.app import main
 from rewind_proxy.engine import Engine, Forward, Refuse, Replay, Session, Step
 from rewind_proxy.matching.opening import open_ready
 from rewind_proxy.matching.reading import RawRequest, RequestReader
@@ -23,30 +21,20 @@ from rewind_proxy.settings import Settings
 from rewind_proxy.store import Exchange, Log, Recorder, Refusal, RunRecord, StepRecord, Store
 from rewind_proxy.wire import HostTable
 
+pytestmark = pytest.mark.usefixtures("place")
+
+Run = Callable[..., tuple[int, str]]
 START = 1_796_039_103.0
 HOSTS = HostTable({})
 
-Call = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture(autouse=True)
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A project of its own, and no width that the shell set."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("REWIND_") or name in ("COLUMNS", "CI")]:
-        monkeypatch.delenv(name)
-
 
 @pytest.fixture
-def rewind(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+def rewind(rewind: Call) -> Run:
     """Runs the command in this process: exit status, and all that it printed."""
 
     def call(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["rewind", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        code = stopped.value.code
-        return (code if isinstance(code, int) else 0), "".join(capsys.readouterr())
+        status, out, err = rewind(*arguments)
+        return status, out + err
 
     return call
 
@@ -130,7 +118,7 @@ def as_json(out: str) -> dict[str, Any]:
 class TestExplain:
     """The report of a step."""
 
-    def test_a_recorded_step(self, rewind: Call, proxy: Proxy) -> None:
+    def test_a_recorded_step(self, rewind: Run, proxy: Proxy) -> None:
         """What was made, and what was taken out of the request for matching."""
         step = proxy.ask(chat("Work in <cwd>/home/ann/app</cwd>.", "hello"))
         status, out = rewind("explain", step)
@@ -140,7 +128,7 @@ class TestExplain:
         assert "call         POST https://api.openai.com/v1/chat/completions" in told
         assert "  RS105 $.messages[0].parts[0].text  /home/ann/app" in told
 
-    def test_an_exact_hit(self, rewind: Call, proxy: Proxy) -> None:
+    def test_an_exact_hit(self, rewind: Run, proxy: Proxy) -> None:
         """There is nothing to leave aside."""
         proxy.ask(chat("s", "hello"))
         step = proxy.ask(chat("s", "hello"))
@@ -149,7 +137,7 @@ class TestExplain:
         assert "It is the same request" in out
         assert "left aside" not in out
 
-    def test_a_normalised_hit(self, rewind: Call, proxy: Proxy) -> None:
+    def test_a_normalised_hit(self, rewind: Run, proxy: Proxy) -> None:
         """Each rule that was needed, with both values; from the log and the recording alone."""
         proxy.ask(chat("Work in <cwd>/home/ann/app</cwd>.", "hello"))
         step = proxy.ask(chat("Work in <cwd>/builds/7/app</cwd>.", "hello", model="m2"))
@@ -160,7 +148,7 @@ class TestExplain:
         assert "  RS105 $.messages[0].parts[0].text  /home/ann/app → /builds/7/app\n" in out
         assert "2 ms instead of 900 ms" in out
 
-    def test_a_miss(self, rewind: Call, proxy: Proxy) -> None:
+    def test_a_miss(self, rewind: Run, proxy: Proxy) -> None:
         """The common prefix, the first difference with both sides, and what would have matched."""
         proxy.ask(chat("s", "one", "two", "three", top_k=4))
         step = proxy.ask(chat("s", "one", "two", "three", top_k=5), mode="replay")
@@ -170,7 +158,7 @@ class TestExplain:
         assert "  at $.params.top_k\n    - recorded  4\n    + live      5\n" in out
         assert "would match with: ignore += top_k" in out
 
-    def test_json(self, rewind: Call, proxy: Proxy) -> None:
+    def test_json(self, rewind: Run, proxy: Proxy) -> None:
         """Everything, for scripts."""
         proxy.ask(chat("s", "one", "two", "three"))
         hit = proxy.ask(chat("s", "one", "two", "three", model="m2"))
@@ -188,7 +176,7 @@ class TestExplain:
         }
         assert (found["miss"]["shared"], found["miss"]["messages"]) == (3, 4)
 
-    def test_a_step_that_passed(self, rewind: Call, proxy: Proxy) -> None:
+    def test_a_step_that_passed(self, rewind: Run, proxy: Proxy) -> None:
         """Outcome and tier are one word there, and it is said once; a fault on purpose is named."""
         passed = StepRecord(
             run="run-a",
@@ -208,7 +196,7 @@ class TestExplain:
         assert out.startswith("passed · step run-a.1\n")
         assert "fault turn=1:429" in out
 
-    def test_a_recording_that_is_gone(self, rewind: Call, proxy: Proxy) -> None:
+    def test_a_recording_that_is_gone(self, rewind: Run, proxy: Proxy) -> None:
         """The step is still explained, from the log alone."""
         step = proxy.ask(chat("s", "hello"))
         cassette = as_json(rewind("explain", step, "--json")[1])["cassette"]
@@ -218,7 +206,7 @@ class TestExplain:
         assert status == 0
         assert f"{cassette[:12]}, which is not in the store any more" in out
 
-    def test_a_step_by_its_run(self, rewind: Call, proxy: Proxy) -> None:
+    def test_a_step_by_its_run(self, rewind: Run, proxy: Proxy) -> None:
         """`last` and the start of an id name a run here too."""
         proxy.ask(chat("s", "hello"))
         assert rewind("explain", "last.1") == rewind("explain", "run.1") == rewind("explain", "run-a.1")
@@ -226,7 +214,7 @@ class TestExplain:
     @pytest.mark.parametrize(
         "name", ["run-a", "run-a.2", "run-b.1", "run-a.x", ".1", "", "run-a.99999999999"]
     )
-    def test_what_is_no_step_is_said(self, rewind: Call, proxy: Proxy, name: str) -> None:
+    def test_what_is_no_step_is_said(self, rewind: Run, proxy: Proxy, name: str) -> None:
         """In one line, with how to find one."""
         proxy.ask(chat("s", "hello"))
         status, out = rewind("explain", name)
@@ -245,14 +233,14 @@ class TestExplain:
             ("zz", "zz is no step: a step is RUN.NUMBER, or last.NUMBER (`rewind steps last` lists them)"),
         ],
     )
-    def test_what_it_is_instead_is_said(self, rewind: Call, proxy: Proxy, name: str, said: str) -> None:
+    def test_what_it_is_instead_is_said(self, rewind: Run, proxy: Proxy, name: str, said: str) -> None:
         """A run has steps, a recording can be shown."""
         step = proxy.ask(chat("s", "hello"))
         cassette = as_json(rewind("explain", step, "--json")[1])["cassette"]
         status, out = rewind("explain", name.format(id=cassette[:12]))
         assert (status, out.startswith(f"rewind: {said.format(id=cassette[:12])}")) == (1, True)
 
-    def test_a_credential_is_in_no_report(self, rewind: Call, proxy: Proxy) -> None:
+    def test_a_credential_is_in_no_report(self, rewind: Run, proxy: Proxy) -> None:
         """Nor in what the log keeps of a request: neither before it is cut, nor after."""
         secret = "sk-proj-" + secrets.token_hex(20)
         proxy.ask(chat(f"Work in <cwd>/home/ann/{secret}</cwd>.", f"hello {secret}"))
@@ -263,7 +251,7 @@ class TestExplain:
                 status, out = rewind("explain", step, *form)
                 assert (status, secret in out) == (0, False)
 
-    def test_a_longer_redaction_list_takes_the_slots_along(self, rewind: Call, proxy: Proxy) -> None:
+    def test_a_longer_redaction_list_takes_the_slots_along(self, rewind: Run, proxy: Proxy) -> None:
         """A value without the words around it cannot be judged: it goes."""
         proxy.ask(chat("Work in <cwd>/home/ann/app</cwd>.", "hello"))
         step = proxy.ask(chat("Work in <cwd>/home/bob/app</cwd>.", "hello"))
@@ -276,7 +264,7 @@ class TestExplain:
 class TestDiff:
     """Where two runs part."""
 
-    def test_runs_that_ask_for_the_same(self, rewind: Call, proxy: Proxy) -> None:
+    def test_runs_that_ask_for_the_same(self, rewind: Run, proxy: Proxy) -> None:
         """Status 0, and no more to say."""
         for run in ("run-a", "run-b"):
             for text in ("one", "two"):
@@ -285,7 +273,7 @@ class TestDiff:
         assert (status, out.splitlines()[-1]) == (0, "They ask for the same, in 2 model calls.")
         assert as_json(rewind("diff", "run-a", "run-b", "--json")[1])["same"] is True
 
-    def test_the_first_call_that_differs(self, rewind: Call, proxy: Proxy) -> None:
+    def test_the_first_call_that_differs(self, rewind: Run, proxy: Proxy) -> None:
         """Which one, in which place, with what is there in both; what does not count is not named."""
         for run, text, model in (("run-a", "red", "m1"), ("run-b", "blue", "m2")):
             proxy.ask(chat("s", "one", model=model), run=run)
@@ -308,7 +296,7 @@ class TestDiff:
         assert [step["number"] for step in found["steps"]] == [2, 2]
         assert found["differences"] == [{"path": "$.messages[3].parts[0].text", "a": "red", "b": "blue"}]
 
-    def test_a_run_that_goes_on(self, rewind: Call, proxy: Proxy) -> None:
+    def test_a_run_that_goes_on(self, rewind: Run, proxy: Proxy) -> None:
         """The other one has ended there."""
         proxy.ask(chat("s", "one"), run="run-a")
         proxy.ask(chat("s", "one"), run="run-b")
@@ -324,7 +312,7 @@ class TestDiff:
         ids=["recorded first", "refused first"],
     )
     def test_a_refused_call_is_compared_by_its_report(
-        self, rewind: Call, proxy: Proxy, order: tuple[str, str], sides: tuple[str, str]
+        self, rewind: Run, proxy: Proxy, order: tuple[str, str], sides: tuple[str, str]
     ) -> None:
         """Its request is in no recording, but its nearest one is the other run's."""
         proxy.ask(chat("s", "colours", "yes", "red"), run="run-a")
@@ -333,7 +321,7 @@ class TestDiff:
         assert f"    - a  {sides[0]}\n    + b  {sides[1]}\n" in out
         assert "The first 3 of 4 messages are the same." in out
 
-    def test_refused_calls_are_compared_as_long_as_they_are_pending(self, rewind: Call, proxy: Proxy) -> None:
+    def test_refused_calls_are_compared_as_long_as_they_are_pending(self, rewind: Run, proxy: Proxy) -> None:
         """Each is kept until it is answered."""
         proxy.ask(chat("s", "red"), run="run-a", mode="replay")
         proxy.ask(chat("s", "blue"), run="run-b", mode="replay")
@@ -348,7 +336,7 @@ class TestDiff:
         out = rewind("diff", "run-a", "run-b")[1]
         assert "  at $.messages[1].parts[0].text\n    - a  red\n    + b  blue\n" in out
 
-    def test_requests_that_nobody_kept(self, rewind: Call, proxy: Proxy) -> None:
+    def test_requests_that_nobody_kept(self, rewind: Run, proxy: Proxy) -> None:
         """It says that there is nothing to compare."""
         proxy.ask(chat("s", "red"), run="run-a", mode="replay")
         proxy.ask(chat("s", "blue"), run="run-b", mode="replay")
@@ -357,7 +345,7 @@ class TestDiff:
         assert "there is nothing to compare" in out
         assert as_json(rewind("diff", "run-a", "run-b", "--json")[1])["differences"] is None
 
-    def test_an_unknown_run_is_said(self, rewind: Call, proxy: Proxy) -> None:
+    def test_an_unknown_run_is_said(self, rewind: Run, proxy: Proxy) -> None:
         """In one line."""
         proxy.ask(chat("s", "one"))
         status, out = rewind("diff", "run-a", "nobody")

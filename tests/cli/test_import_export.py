@@ -3,43 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from case_tables import fake
+from cli.shelf import Call
 from porting.stores import CHAT, NOW, chat, heard, opened, put
 from rewind_proxy.canonical.model import JsonObject
-from rewind_proxy.cli.app import main
 
-Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(autouse=True)
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A project of its own, and nothing that the shell set."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("REWIND_") or name in ("COLUMNS", "CI")]:
-        monkeypatch.delenv(name)
-
-
-@pytest.fixture
-def rewind(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Runs the command in this process: (exit status, standard output, standard error)."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rewind", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capfd.readouterr()
-        code = stopped.value.code
-        return (code if isinstance(code, int) else 0), out, err
-
-    return call
+pytestmark = pytest.mark.usefixtures("place")
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from rewind_proxy.store import (
     Store,
 )
 
-pytestmark = pytest.mark.usefixtures("project")
+pytestmark = pytest.mark.usefixtures("place")
 
 ESC = "\x1b"
 HOSTILE = (

@@ -3,47 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from case_tables import fake
-from cli.shelf import Shelf
+from cli.shelf import Call, Shelf
 from matching.recorded_projects import START, Project, read, request, settings_at
 from rewind_proxy.canonical.model import JsonObject
-from rewind_proxy.cli.app import main
 from rewind_proxy.cli.demo_scan import scan
 from rewind_proxy.store import CassetteRecord, Store
 
-Call = Callable[..., tuple[int, str, str]]
+pytestmark = pytest.mark.usefixtures("place")
+
 KEY = fake("sk-proj-", 40)
 DAY = 86_400
-
-
-@pytest.fixture(autouse=True)
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A project of its own, and no settings that the shell set."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("REWIND_") or name in ("COLUMNS", "CI")]:
-        monkeypatch.delenv(name)
-
-
-@pytest.fixture
-def rewind(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Runs the command in this process: (exit status, standard output, standard error)."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rewind", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capsys.readouterr()
-        code = stopped.value.code
-        return (code if isinstance(code, int) else 0), out, err
-
-    return call
 
 
 @pytest.fixture

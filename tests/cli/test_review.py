@@ -2,54 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from case_tables import fake
+from cli.shelf import Call
 from matching.recorded_projects import Project, request, settings_at
 from matching.test_reviewing import ASKED, RECORDED, SAID, Person, ask
-from rewind_proxy.cli.app import main
 from rewind_proxy.cli.review import QUESTION
 from rewind_proxy.engine import Replay
 
-Call = Callable[..., tuple[int, str, str]]
+pytestmark = pytest.mark.usefixtures("place")
+
 ESC = "\x1b"
-
-
-@pytest.fixture(autouse=True)
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A project of its own, and no settings that the shell set."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("REWIND_")]:
-        monkeypatch.delenv(name)
-    for name in ("COLUMNS", "CI", "VISUAL", "EDITOR"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def rewind(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Runs the command in this process: (exit status, standard output, standard error)."""
-
-    def call(*arguments: str, typed: str | None = None, columns: int | None = None) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rewind", *arguments])
-        if typed is not None:
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode())))
-        if columns is not None:
-            monkeypatch.setenv("COLUMNS", str(columns))
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capsys.readouterr()
-        code = stopped.value.code
-        return (code if isinstance(code, int) else 0), out, err
-
-    return call
 
 
 @pytest.fixture

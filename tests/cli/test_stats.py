@@ -20,7 +20,7 @@ from rewind_proxy.cli.savings import with_money
 from rewind_proxy.report import Report
 from rewind_proxy.store import StepRecord
 
-pytestmark = pytest.mark.usefixtures("project", "no_prices")
+pytestmark = pytest.mark.usefixtures("place", "no_prices")
 
 
 @pytest.fixture

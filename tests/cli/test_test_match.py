@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from case_tables import CASES, fake
+from cli.shelf import Call
 from rewind_proxy.canonical.model import JsonObject, JsonValue
-from rewind_proxy.cli.app import main
 from rewind_proxy.cli.case_table import expand
 
+pytestmark = pytest.mark.usefixtures("place")
+
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
-Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(autouse=True)
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A project of its own, and no settings that the shell set."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("REWIND_") or name in ("COLUMNS", "CI")]:
-        monkeypatch.delenv(name)
-
-
-@pytest.fixture
-def rewind(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Runs the command in this process: (exit status, standard output, standard error)."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rewind", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = (STYLE.sub("", text) for text in capsys.readouterr())
-        code = stopped.value.code
-        return (code if isinstance(code, int) else 0), out, err
-
-    return call
 
 
 def chat(text: str, **more: JsonValue) -> JsonObject:
@@ -97,13 +72,13 @@ def test_on_a_terminal_it_reads_as_a_report(rewind: Call, monkeypatch: pytest.Mo
     monkeypatch.setattr("rewind_proxy.cli.test_match.sys.stdout.isatty", lambda: True, raising=False)
     many: JsonObject = {f"x{number}": number for number in range(9)}
     a, b = write("a.json", chat("one\x1b[2J")), write("b.json", chat("two", **many))
-    _, out, _ = rewind("test-match", a, b)
+    out = STYLE.sub("", rewind("test-match", a, b)[1])
     assert out.startswith("no match\n  at $.messages[0].parts[0].text\n    - recorded  one\\x1b[2J\n")
     assert "… and 5 more places (--json lists them)" in out
-    _, out, _ = rewind("test-match", a, write("c.json", chat("one\x1b[2J", seed=3)))
+    out = STYLE.sub("", rewind("test-match", a, write("c.json", chat("one\x1b[2J", seed=3)))[1])
     assert out == "match normalised\n  through ignore:seed\n"
     login = {**chat("hi"), "url": "https://api.openai.com/v1/realtime/client_secrets"}
-    _, out, _ = rewind("test-match", write("l.json", login), "l.json")
+    out = STYLE.sub("", rewind("test-match", write("l.json", login), "l.json")[1])
     assert "auth requests are never recorded" in out
 
 
