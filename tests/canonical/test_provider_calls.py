@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
 
-from rewind_proxy.canonical.model import JsonObject, JsonValue, MatchSettings
-from rewind_proxy.canonical.redact import Redactor
-from rewind_proxy.matching.reading import RawRequest, Reading, RequestReader
-from rewind_proxy.wire import HostTable
-
-HOSTS = HostTable({})
-READER = RequestReader(HOSTS, Redactor(), MatchSettings(), 2**20)
-CHAT = "api.openai.com/v1/chat/completions"
-RESPONSES = "api.openai.com/v1/responses"
-MESSAGES = "api.anthropic.com/v1/messages"
-GEMINI = "generativelanguage.googleapis.com/v1beta/models/g:generateContent"
-
-
-def read(url: str, body: JsonObject) -> Reading:
-    """The reading of a POST."""
-    host, _, path = url.partition("/")
-    known = HOSTS.find(host, 443)
-    assert known is not None, host
-    return READER.read(RawRequest("POST", host, 443, f"/{path}", (), json.dumps(body).encode()), known)
-
-
-def same(url: str, a: JsonObject, b: JsonObject) -> bool:
-    """Whether two requests share an answer."""
-    return read(url, a).fingerprint == read(url, b).fingerprint
+from canonical.readings import CHAT, GEMINI, MESSAGES, RESPONSES, read, same
+from rewind_proxy.canonical.model import JsonObject, JsonValue
 
 
 def turns(*blocks: JsonValue) -> JsonObject:

@@ -8,34 +8,13 @@ from urllib.parse import quote
 
 import pytest
 
-from rewind_proxy.canonical.model import JsonObject, JsonValue, MatchSettings
-from rewind_proxy.canonical.redact import Redactor
-from rewind_proxy.matching.reading import RawRequest, Reading, RequestReader
+from canonical.readings import CHAT, GEMINI, MESSAGES, RESPONSES, read, same
+from rewind_proxy.canonical.model import JsonObject, JsonValue
 from rewind_proxy.matching.reasons import aspects, reasons
-from rewind_proxy.wire import HostTable
 
-HOSTS = HostTable({})
-READER = RequestReader(HOSTS, Redactor(), MatchSettings(), 2**20)
-CHAT = "api.openai.com/v1/chat/completions"
-RESPONSES = "api.openai.com/v1/responses"
-MESSAGES = "api.anthropic.com/v1/messages"
-GEMINI = "generativelanguage.googleapis.com/v1beta/models/g:generateContent"
 OPENROUTER = "openrouter.ai/api/v1/chat/completions"
 MISTRAL = "api.mistral.ai/v1/chat/completions"
 VERTEX = "aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/anthropic/models/c:rawPredict"
-
-
-def read(url: str, body: JsonObject) -> Reading:
-    """The reading of a POST."""
-    host, _, path = url.partition("/")
-    known = HOSTS.find(host, 443)
-    assert known is not None, host
-    return READER.read(RawRequest("POST", host, 443, f"/{path}", (), json.dumps(body).encode()), known)
-
-
-def same(url: str, a: JsonObject, b: JsonObject, other: str = "") -> bool:
-    """Whether two requests share an answer; `other` is the address of the second, if it is another."""
-    return read(url, a).fingerprint == read(other or url, b).fingerprint
 
 
 def rules(url: str, a: JsonObject, b: JsonObject) -> list[str]:

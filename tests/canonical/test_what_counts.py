@@ -7,33 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from rewind_proxy.canonical.model import JsonObject, JsonValue, MatchSettings
-from rewind_proxy.canonical.redact import Redactor
-from rewind_proxy.matching.reading import RawRequest, Reading, RequestReader
-from rewind_proxy.wire import HostTable
+from canonical.readings import CHAT, GEMINI, MESSAGES, RESPONSES, read, same
+from rewind_proxy.canonical.model import JsonObject, JsonValue
 
-HOSTS = HostTable({})
-READER = RequestReader(HOSTS, Redactor(), MatchSettings(), 2**20)
 U1 = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 U2 = "3f2504e0-4f89-41d3-9a0c-0305e82c3302"
-CHAT = "api.openai.com/v1/chat/completions"
-RESPONSES = "api.openai.com/v1/responses"
-MESSAGES = "api.anthropic.com/v1/messages"
-GEMINI = "generativelanguage.googleapis.com/v1beta/models/g:generateContent"
 EMBED = "generativelanguage.googleapis.com/v1beta/models/g:embedContent"
-
-
-def read(url: str, body: JsonObject) -> Reading:
-    """The reading of a POST."""
-    host, _, path = url.partition("/")
-    known = HOSTS.find(host, 443)
-    assert known is not None, host
-    return READER.read(RawRequest("POST", host, 443, f"/{path}", (), json.dumps(body).encode()), known)
-
-
-def same(url: str, a: JsonObject, b: JsonObject) -> bool:
-    """Whether two requests share an answer."""
-    return read(url, a).fingerprint == read(url, b).fingerprint
 
 
 def chat(*messages: JsonObject, **more: JsonValue) -> JsonObject:

@@ -50,31 +50,6 @@ class Store(Lookup):
             place.set_redaction(redaction)
         return store
 
-    def close(self) -> None:
-        """Close it. Twice is once."""
-        self._place.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def path(self) -> Path:
-        """The folder of the store."""
-        return self._place.folder
-
-    @property
-    def readonly(self) -> bool:
-        """Whether it was opened for reading only."""
-        return self._place.readonly
-
-    @property
-    def redaction(self) -> tuple[str, ...]:
-        """The redaction rules that everything in it went through."""
-        return self._place.redaction
-
     def extend_redaction(self, rules: Iterable[str]) -> None:
         """Add rules to the list of an empty store. Raises `StoreError` when it has cassettes."""
         if self._total():

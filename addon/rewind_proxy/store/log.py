@@ -14,6 +14,7 @@ from rewind_proxy.errors import CorruptRecordError, StoreError
 from rewind_proxy.store import pending
 from rewind_proxy.store.checking import Damage
 from rewind_proxy.store.generations import Generations
+from rewind_proxy.store.opened import Opened
 from rewind_proxy.store.records import PendingRecord, Record, RunRecord, StepRecord
 from rewind_proxy.store.rewrite_log import Transform, rewrite_log
 from rewind_proxy.store.transaction import Txn
@@ -36,11 +37,11 @@ def log_path(store: Path) -> Path:
     return store.with_name(f"{store.name}.log")
 
 
-class Log:
+class Log(Opened):
     """The runs through the proxies of a project. Safe to use from several threads."""
 
     def __init__(self, place: Generations) -> None:
-        self._place = place
+        super().__init__(place)
         self.pending = pending.PendingRequests(place)
 
     @classmethod
@@ -64,21 +65,6 @@ class Log:
         if not readonly and not set(redaction) <= set(place.redaction) and log.is_empty():
             place.set_redaction(redaction)
         return log
-
-    def close(self) -> None:
-        """Close it. Twice is once."""
-        self._place.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def redaction(self) -> tuple[str, ...]:
-        """The redaction rules that everything in it went through."""
-        return self._place.redaction
 
     def is_empty(self) -> bool:
         """Whether it has no run and no step."""
@@ -181,20 +167,6 @@ class Log:
                     else:
                         yield record
                 last = page[-1][0]
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """As `Store.left_out`."""
-        origin = self._place.origin
-        return origin.dropped if origin else ()
-
-    def size(self) -> int:
-        """As `Store.size`."""
-        return self._place.size()
-
-    def spare(self) -> int:
-        """As `Store.spare`."""
-        return self._place.spare()
 
     # -- rewriting
 

@@ -13,6 +13,7 @@ from rewind_proxy.store.blobs import BLOB_COUNT, BYTE_COUNT, read_count
 from rewind_proxy.store.checking import Damage, check
 from rewind_proxy.store.exchange import Nearest, Similar, StoreStats
 from rewind_proxy.store.generations import Generations
+from rewind_proxy.store.opened import Opened
 from rewind_proxy.store.recordings import Answer, RecordReader
 from rewind_proxy.store.records import FORMAT_VERSION, CassetteRecord
 from rewind_proxy.store.reindex import Progress
@@ -23,11 +24,11 @@ _BATCH = 32
 _SHORTEST_PREFIX = 4
 
 
-class Lookup:
+class Lookup(Opened):
     """What only reads: the part of a `Store` that changes nothing."""
 
     def __init__(self, place: Generations, settings_digest: str) -> None:
-        self._place = place
+        super().__init__(place)
         self._settings = index.settings_key(settings_digest)
         self._memory: MemoryTxn | None = None
         self._reader = RecordReader()
@@ -165,20 +166,6 @@ class Lookup:
         """What is damaged: all digests, checksums, counts and entries are looked at."""
         with self._place.read() as txn:
             return list(check(txn, progress))
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Why recordings were left out when everything was redacted again last: each could not be read."""
-        origin = self._place.origin
-        return origin.dropped if origin else ()
-
-    def size(self) -> int:
-        """Bytes on disk."""
-        return self._place.size()
-
-    def spare(self) -> int:
-        """About how many bytes on disk `compact` would give back."""
-        return self._place.spare()
 
     def count(self, cls: str = "model") -> int:
         """How many recordings of a class there are."""

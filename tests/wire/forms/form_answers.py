@@ -30,6 +30,28 @@ SPEECH = (
 )
 
 
+def read(found: CanonicalAnswer | None) -> CanonicalAnswer:
+    """An answer that must be one."""
+    assert found is not None
+    return found
+
+
+def read_parts(found: CanonicalAnswer | None) -> list[JsonObject]:
+    """The parts of the only choice."""
+    return list(read(found).choices[0].parts)
+
+
+def kinds(told: list[JsonObject]) -> list[str]:
+    """The kinds of events and of what fills a block, each as often as it comes after another."""
+    found: list[str] = []
+    for event in told:
+        filled = event.get("delta")
+        kind = str(filled["type"] if isinstance(filled, dict) and "type" in filled else event["type"])
+        if kind not in found[-1:]:
+            found.append(kind)
+    return found
+
+
 def text(said: str, **members: JsonValue) -> JsonObject:
     """A text part."""
     return {"type": "text", "text": said, **members}

@@ -15,6 +15,7 @@ from rewind_proxy.canonical.model import Form, JsonObject, JsonValue
 from rewind_proxy.cli.provider.anthropic import ANTHROPIC
 from rewind_proxy.cli.provider.turn import Call, Turn
 from rewind_proxy.wire.forms import anthropic
+from wire.forms.form_answers import kinds, read, read_parts
 from wire.forms.typed_answers import (
     CALL_PARTS,
     CASES,
@@ -100,33 +101,11 @@ def end(reason: str, **usage: JsonValue) -> tuple[JsonObject, JsonObject]:
     return {"type": "message_delta", "delta": told, "usage": usage}, {"type": "message_stop"}
 
 
-def read(found: CanonicalAnswer | None) -> CanonicalAnswer:
-    """An answer that must be one."""
-    assert found is not None
-    return found
-
-
-def parts(found: CanonicalAnswer | None) -> list[JsonObject]:
-    """The parts of the only choice."""
-    return list(read(found).choices[0].parts)
-
-
-def kinds(told: list[JsonObject]) -> list[str]:
-    """The kinds of events and of what fills a block, each as often as it comes after another."""
-    found: list[str] = []
-    for event in told:
-        filled = event.get("delta")
-        kind = str(filled["type"] if isinstance(filled, dict) and "type" in filled else event["type"])
-        if kind not in found[-1:]:
-            found.append(kind)
-    return found
-
-
 def test_a_whole_message_is_read() -> None:
     """Blocks become parts with neutral names; the three counts of the input become one."""
     found = anthropic.parse("whole", json.dumps(MESSAGE).encode())
     assert found is not None
-    assert parts(found) == [
+    assert read_parts(found) == [
         {"type": "reasoning", "text": "Hm.", "signature": "c2ln"},
         {"type": "text", "text": "Hi there"},
         {"type": "tool_call", "id": "toolu_1", "name": "Bash", "arguments": '{"command": "ls"}'},
@@ -167,7 +146,7 @@ def test_interleaved_deltas_are_put_together_by_index() -> None:
         *end("tool_use", output_tokens=9),
     )
     found = anthropic.parse("sse", body)
-    assert parts(found) == [
+    assert read_parts(found) == [
         {"type": "reasoning", "text": "Let me see.", "signature": "c2ln"},
         {"type": "tool_call", "id": "toolu_1", "name": "Bash", "arguments": '{"command": "ls"}'},
         {"type": "text", "text": "So 😀"},
@@ -196,11 +175,11 @@ def test_content_of_the_start_is_content() -> None:
     container: JsonObject = {"id": "container_1", "expires_at": "2026-01-01T00:00:00Z"}
     begun = start(content=[left], stop_reason="tool_use", container=container)
     alone = stream(begun, {"type": "message_stop"})
-    assert parts(anthropic.parse("sse", alone)) == [call("find", '{"id": 7}', "toolu_1")]
+    assert read_parts(anthropic.parse("sse", alone)) == [call("find", '{"id": 7}', "toolu_1")]
     after = stream(
         begun, begin(0, {"type": "text", "text": ""}), delta(0, "text_delta", text="Hi"), *end("tool_use")
     )
-    kinds_of = [part["type"] for part in parts(anthropic.parse("sse", after))]
+    kinds_of = [part["type"] for part in read_parts(anthropic.parse("sse", after))]
     assert kinds_of == ["tool_call", "text"]
 
 
@@ -315,7 +294,7 @@ def test_arguments_are_told_as_the_model_wrote_them() -> None:
     """A stream carries the source text of a call's arguments, blanks, order and number spelling included."""
     source = '{ "b": 1.10,\n "a": "\\u00e9" }'
     rendered = anthropic.render(answer(call("f", source, "toolu_1")), SSE)
-    assert parts(anthropic.parse("sse", rendered.body))[0]["arguments"] == source
+    assert read_parts(anthropic.parse("sse", rendered.body))[0]["arguments"] == source
 
 
 @pytest.mark.parametrize("source", ["not json", "[1]", '"text"', '{"a": NaN}', '{"a": 1e999}', '{"a": 1'])
@@ -323,7 +302,7 @@ def test_arguments_are_told_as_the_model_wrote_them() -> None:
 def test_arguments_that_are_no_object_are_wrapped(asked: Asked, source: str) -> None:
     """This wire's input is an object: anything else is in one, in both forms, and noted."""
     rendered = anthropic.render(answer(call("f", source, "toolu_1")), asked)
-    (part,) = parts(anthropic.parse(asked.form, rendered.body))
+    (part,) = read_parts(anthropic.parse(asked.form, rendered.body))
     assert json.loads(str(part["arguments"])) == {"input": source}
     assert rendered.notes == ("arguments as text",)
 

@@ -15,6 +15,7 @@ from rewind_proxy.canonical.model import Form, JsonObject, JsonValue
 from rewind_proxy.cli.provider.responses import RESPONSES
 from rewind_proxy.cli.provider.turn import Call, Turn
 from rewind_proxy.wire.forms import responses
+from wire.forms.form_answers import kinds, read, read_parts
 from wire.forms.typed_answers import (
     CALL_PARTS,
     CASES,
@@ -109,33 +110,11 @@ def done(index: int, item: JsonObject) -> JsonObject:
     return {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
-def read(found: CanonicalAnswer | None) -> CanonicalAnswer:
-    """An answer that must be one."""
-    assert found is not None
-    return found
-
-
-def parts(found: CanonicalAnswer | None) -> list[JsonObject]:
-    """The parts of the only choice."""
-    return list(read(found).choices[0].parts)
-
-
-def kinds(told: list[JsonObject]) -> list[str]:
-    """The kinds of events and of what fills a block, each as often as it comes after another."""
-    found: list[str] = []
-    for event in told:
-        filled = event.get("delta")
-        kind = str(filled["type"] if isinstance(filled, dict) and "type" in filled else event["type"])
-        if kind not in found[-1:]:
-            found.append(kind)
-    return found
-
-
 def test_a_whole_answer_is_read() -> None:
     """Items become parts with neutral names; what has none keeps its own."""
     found = responses.parse("whole", json.dumps(RESPONSE).encode())
     assert found is not None
-    assert parts(found) == [
+    assert read_parts(found) == [
         {"type": "text", "text": "Hi there", "item_id": "msg_1"},
         {
             "type": "tool_call",
@@ -196,7 +175,7 @@ def test_interleaved_deltas_are_put_together_by_index() -> None:
         delta("refusal", "No.", 0, content_index=1),
         {"type": "response.completed", "response": {"id": "resp_1"}},
     )
-    text, refusal, first, second = parts(responses.parse("sse", body))
+    text, refusal, first, second = read_parts(responses.parse("sse", body))
     assert text["text"] == "Hi 😀"
     assert (refusal["text"], refusal["refusal"]) == ("No.", True)
     assert [(one["id"], one["arguments"]) for one in (first, second)] == [
@@ -392,7 +371,7 @@ def test_half_a_character_is_escaped() -> None:
     """A lone surrogate, which UTF-8 cannot say, comes out as the JSON escape that it was."""
     rendered = responses.render(answer({"type": "text", "text": "\ud83d"}), SSE)
     assert b"\\ud83d" in rendered.body
-    assert parts(responses.parse("sse", rendered.body))[0]["text"] == "\ud83d"
+    assert read_parts(responses.parse("sse", rendered.body))[0]["text"] == "\ud83d"
 
 
 @FORMS
