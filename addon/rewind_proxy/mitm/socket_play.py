@@ -82,7 +82,6 @@ class Playing:
         """Refuse a turn. What could not be read is told by its host alone."""
         noted = refused_step(refuse, ("POST", self._host, "") if refuse.reading is None else ("", "", ""))
         runtime.refused(refuse, noted)
-        logger.warning("rewind: refused a turn on %s%s: %s", noted.host, noted.path, refuse.miss.text())
         await self._client.send(error_frame(refuse.status, refuse.body))
 
 
