@@ -139,6 +139,22 @@ def test_replay_mode_ends_a_socket_that_passes(switchable: Proxy, stage: Stage, 
     assert len(heard) == 1
 
 
+def test_a_socket_is_opened_with_the_providers_headers(switchable: Proxy, stage: Stage) -> None:
+    """Its cookies go to the client as they are; what is kept of the flow is masked."""
+    tell(switchable, "set", "rewind_mode", "auto")
+    cookie = b"Set-Cookie: session=0123456789abcdef\r\n"
+
+    def accepts(exchange: Exchange) -> None:
+        exchange.raw(SWITCHED.replace(b"\r\n\r\n", b"\r\n" + cookie + b"\r\n"))
+        exchange.stall()
+
+    stage.behaviour = accepts
+    _, raw = tunnel(switchable, OPENAI, 443)
+    with raw, switchable.trust().wrap_socket(raw, server_hostname=OPENAI) as connection:
+        connection.sendall(UPGRADE % (b"/v1/realtime", b"s"))
+        assert cookie in connection.recv(1 << 16)
+
+
 def test_other_sockets_are_refused_in_replay(switchable: Proxy, stage: Stage) -> None:
     """A realtime socket has no recording: 400, in the provider's error JSON."""
     tell(switchable, "set", "rewind_mode", "replay")

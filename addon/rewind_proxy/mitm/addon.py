@@ -118,7 +118,9 @@ class Rewind:
     def running(self) -> None:
         """Open the store. Synchronous, as live reload needs (MITMPROXY.md)."""
         pacing, sockets = self._pacing, self._sockets
-        self._guard = Guard.attached(lambda flow: pacing.strayed(flow) or sockets.strayed(flow))
+        self._guard = Guard.attached(
+            lambda flow: pacing.strayed(flow) or sockets.strayed(flow), self.forwarding.give_back
+        )
         self._open()
         gc.collect()
         gc.freeze()  # looking through what is loaded by now took a quarter of a first request's time
