@@ -339,6 +339,25 @@ def test_a_provider_that_does_not_say_whose_an_answer_is(serving: Proxy, stage: 
     assert [cassettes(serving.store, prompt) for prompt in prompts] == [[], [], []]
 
 
+@pytest.mark.parametrize("asked", [{}, {"stream_id": "a"}], ids=["none asked", "one asked"])
+def test_a_provider_with_other_lanes(serving: Proxy, stage: Stage, asked: dict[str, str]) -> None:
+    """With one turn under way it is clear whose an event is, unless two names say otherwise."""
+
+    def behave(exchange: Exchange) -> None:
+        if isinstance(exchange, SocketExchange):
+            for chunk in exchange.answer.chunks:
+                named = {} if asked else {"stream_id": "the gateway's"}
+                exchange.socket.send(json.dumps({**json.loads(data_of(chunk)), **named}))
+        else:
+            exchange.send()
+
+    stage.behaviour = behave
+    prompt = new_prompt()
+    with connect(serving, new_prompt()) as socket:
+        assert socket.turn(create(prompt, **asked))[-1]["type"] == "response.completed"
+    recorded(serving.store, prompt)
+
+
 def test_the_proxy_user_names_the_session(serving: Proxy) -> None:
     """Turns of a socket belong to the session of its upgrade."""
     session = new_prompt().replace(" ", "-")

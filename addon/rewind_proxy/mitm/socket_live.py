@@ -152,9 +152,12 @@ class Live:
         return turn is None or await turn.passes(gone)
 
     def _lane(self, event: JsonObject | None) -> str | None:
-        """The lane of an event; a provider that does not name it can mean the only one there is."""
+        """The lane of an event. Where the provider or the client names none, it is the only one there is."""
         lane = lane_of(event)
-        return next(iter(self.turns)) if lane is None and len(self.turns) == 1 else lane
+        if lane not in self.turns and len(self.turns) == 1:
+            only = next(iter(self.turns))
+            return only if lane is None or only is None else lane
+        return lane
 
     def take(self, message: str | bytes) -> None:
         """A message that the client has by now. No fault of ours here harms more than the recording."""
