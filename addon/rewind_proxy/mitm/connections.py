@@ -110,16 +110,14 @@ class Connections:
         server = data.server
         if self._policy.mode != "replay" or self._policy.answers_itself(server):
             return
-        if self._find(server.sni, server.address) is not None or self._policy.upstreams.leads_to(
-            server.address
-        ):
+        if self._is_provider(server):
             server.error = "rewind: no live call in replay mode"
             logger.error("rewind: kept a connection to %s from being opened in replay mode", server.address)
 
     def tcp_start(self, flow: tcp.TCPFlow) -> None:
         """Close raw TCP to a known host in replay; to others it is a tunnel."""
         address = flow.server_conn.address
-        if self._find(None, address) is None:
+        if not self._is_provider(flow.server_conn):
             if address is not None:
                 self._policy.note_tunnel(address[0])
         elif self._policy.mode == "replay":
@@ -127,7 +125,7 @@ class Connections:
 
     def tcp_message(self, flow: tcp.TCPFlow) -> None:
         """What was let through before replay mode was set goes no further."""
-        if self._policy.mode == "replay" and self._find(None, flow.server_conn.address) is not None:
+        if self._policy.mode == "replay" and self._is_provider(flow.server_conn):
             flow.messages[-1].content = b""
             self._shut(flow)
 
@@ -147,6 +145,11 @@ class Connections:
         address = flow.server_conn.address
         logger.warning("rewind: closed a connection to %s: replay mode was set", address and address[0])
         close_provider(flow)
+
+    def _is_provider(self, server: connection.Server) -> bool:
+        """Whether a connection leads to a known host, or to what stands for one."""
+        address = server.address
+        return self._find(server.sni, address) is not None or self._policy.upstreams.leads_to(address)
 
     def _find(self, name: str | None, address: tuple[str, int] | None) -> Host | None:
         port = address[1] if address else 443
