@@ -327,11 +327,12 @@ class TestAnswers:
             (b': ping\n\nevent: a\ndata: {"x": 1}\n\n', ['{"type":"a","x":1}']),
             (b'data: {"type":"a"}\n\ndata: [DONE]\n\n', ['{"type":"a"}']),
             (b'data: {"type":"a"}', ['{"type":"a"}']),
+            (b'data: {"x": 1}\n\n', ['{"x": 1}']),
             (b'data: {"type":\ndata: "a"}\n\n', ['{"type":\n"a"}']),
         ],
     )
     def test_streams_of_post_as_frames(self, body: bytes, frames: list[str]) -> None:
-        """What a gateway's stream has beside events is no frame, and each frame has its type."""
+        """What a gateway's stream has beside events is no frame; a name is the type of its frame."""
         assert Player().frames(body, last=True) == frames
 
     @pytest.mark.parametrize(

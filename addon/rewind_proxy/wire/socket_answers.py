@@ -118,7 +118,7 @@ def sse_of(frame: str) -> bytes:
 class Player:
     """Turns a recorded stream, given in pieces cut anywhere, into the frames of a socket.
 
-    A frame is an event, with its `type` in the JSON; the `[DONE]` of gateways is none.
+    A frame is an event, with its name as `type` in the JSON; the `[DONE]` of gateways is none.
     """
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ def _frame(event: sse.Event) -> str | None:
     value = answers.load_object(event.data)
     if value is None:
         return None
-    if "type" in value:
+    if "type" in value or event.name == "message":  # what has no name in a stream was sent without one
         return event.data
     return json.dumps({"type": event.name, **value}, separators=(",", ":"))
 
