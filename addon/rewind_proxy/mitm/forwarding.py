@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from mitmproxy import http
+from mitmproxy import connection, http
 
 from rewind_proxy.decisions import unrecorded
 from rewind_proxy.engine import Forward, Header
@@ -52,6 +52,10 @@ class Owner(Protocol):
 
     def label_again(self, flow: http.HTTPFlow, step: StepRecord) -> None:
         """What became of the answer of a flow is known now."""
+        ...
+
+    def answers_itself(self, server: connection.Server) -> bool:
+        """Whether a connection leads to an answer of our own, and nowhere else."""
         ...
 
 
@@ -209,6 +213,8 @@ class Forwarding:
         if pending is None:
             if broken:
                 self._owner.finish_unread(flow)
+            elif self._owner.answers_itself(flow.server_conn):
+                self._owner.mask(flow)  # of a socket that we serve this is the provider's answer, passed on
             return
         traffic.restore(flow, pending.address)
         step = pending.noted
