@@ -14,6 +14,7 @@ from rewind_proxy.canonical.model import Mode
 from rewind_proxy.canonical.redact import Redactor, rule_list
 from rewind_proxy.engine import Decision, Engine, Fail, Forward, Refuse, Replay, Session, Step, header_safe
 from rewind_proxy.matching.reading import RawRequest, Reading, RequestReader
+from rewind_proxy.recording import refusal, refused_step
 from rewind_proxy.settings import Settings
 from rewind_proxy.store import AnswerRecord, Exchange, Store
 from rewind_proxy.store.records import RunRecord
@@ -374,6 +375,15 @@ def test_sockets(desk: Desk, mode: Mode) -> None:
     assert isinstance(model, Forward if mode == "passthrough" else Refuse)
     assert not isinstance(model, Refuse) or model.status == 426
     assert isinstance(other, Refuse if mode == "replay" else Forward)
+
+
+@pytest.mark.parametrize(("path", "cls"), [("/v1/realtime", "model"), ("/v1/notes", "socket")])
+def test_a_realtime_socket_is_a_model_call_that_is_refused(desk: Desk, path: str, cls: str) -> None:
+    """Nothing else is asked in its place, and no answer can be supplied; another socket is reported alone."""
+    refuse = desk.decide(desk.request(None, path, method="GET", upgrade=True), "replay")
+    assert isinstance(refuse, Refuse)
+    assert refused_step(refuse, ("", "", "")).cls == cls
+    assert refusal(refuse, 0.85) is None
 
 
 def test_two_sessions_have_each_their_own_sequence(desk: Desk) -> None:

@@ -22,10 +22,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "presets": {"canonical", "errors"},
     "store": {"canonical", "errors"},
     "faults": set(),
+    "visible": set(),
     "pace": {"faults", "wire"},
     **{name: (SETTINGS - {name}) | {"faults", "presets", "canonical", "errors"} for name in SETTINGS},
-    "matching": {"store", "wire", "presets", "canonical", "errors", "settings"},
-    "explain": {"matching", "store", "wire", "canonical", "errors"},
+    "matching": {"store", "wire", "presets", "canonical", "errors", "settings", "visible"},
+    "explain": {"matching", "store", "wire", "canonical", "errors", "visible"},
     "decisions": {"faults", "matching", "store", "canonical"},
     "faulted": {"decisions", "faults", "matching", "wire"},
     "engine": {

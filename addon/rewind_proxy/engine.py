@@ -226,7 +226,9 @@ class Engine:
             miss = Miss("This WebSocket is not recorded: send the request by POST instead.")
             return self._refuse(reading, step, "miss", SOCKET_STATUS, miss)
         miss = Miss("This WebSocket cannot be replayed.")
-        return self._refuse(reading, step, "miss", REFUSED_STATUS, miss)
+        refused = self._refuse(reading, step, "miss", REFUSED_STATUS, miss)
+        # Nothing else will be asked in its place: it counts as the model call that it is.
+        return replace(refused, cls="model") if reading.endpoint.realtime else refused
 
     def _unrecorded(self, reading: Reading, step: Step, cls: EndpointClass) -> Refuse:
         if cls == "telemetry":

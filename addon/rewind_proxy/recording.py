@@ -246,7 +246,8 @@ def refused_step(refuse: Refuse, request_line: tuple[str, str, str]) -> StepReco
     return _step(
         refuse.step,
         refuse.reading,
-        **({} if refuse.reading else {"method": method, "host": host, "path": path, "cls": refuse.cls}),
+        **({} if refuse.reading else {"method": method, "host": host, "path": path}),
+        cls=refuse.cls,
         tier=refuse.tier,
         status=refuse.status,
         reason=refuse.miss.reason,
@@ -260,7 +261,7 @@ def refusal(refuse: Refuse, threshold: float) -> Refusal | None:
     `threshold` is that of its candidates.
     """
     reading, step = refuse.reading, refuse.step
-    if reading is None or refuse.cls != "model" or refuse.tier != "miss":
+    if reading is None or reading.endpoint.cls != "model" or refuse.tier != "miss":
         return None
     record = PendingRecord(
         id=reading.fingerprint,

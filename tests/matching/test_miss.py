@@ -12,6 +12,7 @@ import pytest
 from case_tables import fake
 from rewind_proxy.canonical.model import JsonObject
 from rewind_proxy.engine import Refuse, refusal_text
+from rewind_proxy.matching.difference import Difference
 from rewind_proxy.matching.miss import NEVER, Miss
 from rewind_proxy.matching.reading import Reading, RequestReader
 from rewind_proxy.store import CassetteRecord
@@ -205,3 +206,9 @@ def test_trials_are_bounded(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(tried) == 0
     assert refused(desk, chat("see /srv/two/x.py")).nearest is None
     desk.store.close()
+
+
+def test_a_terminal_shows_no_control_characters() -> None:
+    """What a client and the log say of a miss quotes a store, which may be somebody else's."""
+    miss = Miss("Why not.", difference=Difference("$.x", "a\x1b[2J\nb", "\u202ea"))
+    assert miss.text() == "Why not.\nFirst difference: $.x\n  recorded: a\\x1b[2J\nb\n  live:     \\u202ea"

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,13 +16,13 @@ import zstandard
 from mitmproxy.io import FlowReader
 
 from proxy.calls import ANTHROPIC, CHAT_PATH, GEMINI, OPENAI, fake_credential, new_prompt
-from proxy.conftest import CONTROL, tell
+from proxy.conftest import CONTROL, Start, tell
 from proxy.looking import steps_of
 from proxy.naming import credentials
 from rewind_proxy.canonical.model import JsonObject
-from rewind_proxy.cli.provider import FakeProvider
+from rewind_proxy.cli.provider import Exchange, FakeProvider
 from support.children import Finished
-from support.client import Client, Got
+from support.client import Client, Got, tunnel
 from support.proxies import Proxy, proxy
 
 _FRAME = b"\x28\xb5\x2f\xfd"
@@ -83,6 +84,11 @@ PLACES: Mapping[str, Callable[[str], Sent]] = {
     "a gateway's header": lambda key: Sent(
         chat_saying(f"by a gateway: {key[8:]}"), headers={"x-gateway-auth": f"Bearer {key[8:]}"}
     ),
+    "a subprotocol": lambda key: Sent(
+        headers={"sec-websocket-protocol": f"realtime, openai-insecure-api-key.{key}"}
+    ),
+    "a lone subprotocol": lambda key: Sent(headers={"sec-websocket-protocol": f"token, {key}"}),
+    "the page it comes from": lambda key: Sent(headers={"referer": f"https://page.example/?key={key}"}),
     "a function's header": lambda key: Sent(headers={"x-functions-key": key[8:]}),
     "a session that is named by its key": lambda key: Sent(
         headers={"x-rewind-session": key[8:], "authorization": f"Bearer {key[8:]}"}
@@ -222,6 +228,9 @@ MASKED = [
     "the query",
     "a side request's query",
     "a function's header",
+    "a subprotocol",
+    "a lone subprotocol",
+    "the page it comes from",
     "a session that is named by its key",
     "a parameter",
 ]
@@ -262,6 +271,39 @@ def test_the_provider_got_what_was_sent(kept: Kept) -> None:
     assert kept.answers["authorization"].status == 200
     for place in ("the prompt", "tool arguments", "a tool result"):
         assert kept.answers[place].headers["x-rewind"] == "recording"
+
+
+@pytest.mark.parametrize("mode", ["auto", "passthrough"])
+def test_the_client_gets_the_headers_of_an_answer_without_a_body(
+    start: Start, tmp_path: Path, mode: str
+) -> None:
+    """They are masked in what others save of the flow, and not on their way to the client."""
+    secrets = [fake_credential() for _ in range(3)]
+    named = [("set-cookie", f"a={secrets[0]}"), ("set-cookie", f"b={secrets[1]}")]
+    named += [("location", f"https://page.example/?key={secrets[2]}"), ("x-plain", "1")]
+
+    def bodiless(exchange: Exchange) -> None:
+        exchange.whole(302 if "models" in exchange.request.path else 200, "text/plain", b"", tuple(named))
+
+    saved = tmp_path / "flows"
+    settings = {"mode": mode}
+    with (
+        FakeProvider(bodiless) as provider,
+        start(provider=provider, settings=settings, options=["-w", str(saved)]) as running,
+    ):
+        for path in ("/v1/models", CHAT_PATH):
+            _, raw = tunnel(running, OPENAI, 443)
+            with raw, running.trust().wrap_socket(raw, server_hostname=OPENAI) as connection:
+                connection.sendall(
+                    b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}" % path.encode()
+                )
+                answer = HTTPResponse(connection)
+                answer.begin()
+                got = [(name.lower(), value) for name, value in answer.getheaders()]
+                assert [pair for pair in got if pair in named] == named
+        running.stop()
+    assert b"x-plain" in saved.read_bytes()
+    assert not any(secret.encode() in saved.read_bytes() for secret in secrets)
 
 
 def test_a_rotated_key_still_replays(live: Proxy, offline: Proxy) -> None:

@@ -16,7 +16,7 @@ import h2.events  # type: ignore[import-untyped]
 import pytest
 from wsproto import events
 
-from proxy.calls import OPENAI, RESPONSES_SSE, new_prompt
+from proxy.calls import OPENAI, RESPONSES_SSE, fake_credential, new_prompt
 from proxy.conftest import Stage, Start, tell
 from proxy.looking import cassettes, recorded, steps_of, until
 from proxy.origins import CorporateProxy, Identity, Serve, _copy, origin
@@ -106,6 +106,26 @@ def test_in_record_mode_the_answer_to_the_upgrade_is_the_providers(
         assert (socket.status, socket.body, socket.headers["retry-after"]) == (status, body, "7")
     [step] = steps_of(serving.store, session)
     assert (step.tier, step.status) == ("passed", status)
+
+
+@pytest.mark.parametrize("body", [b"", b"no"], ids=["empty", "with a body"])
+def test_a_refused_upgrade_is_masked_for_others_alone(start: Start, tmp_path: Path, body: bytes) -> None:
+    """The client gets the provider's cookie; a saved flow does not hold it."""
+    cookie, saved = fake_credential(), tmp_path / "flows"
+
+    def refuses(exchange: Exchange) -> None:
+        exchange.whole(401, "text/plain", body, (("set-cookie", f"a={cookie}"),))
+
+    settings = {"socket": "serve", "mode": "record"}
+    with (
+        FakeProvider(refuses) as provider,
+        start(provider=provider, settings=settings, options=["-w", str(saved)]) as running,
+    ):
+        with connect(running, "refused") as socket:
+            assert (socket.status, socket.headers["set-cookie"]) == (401, f"a={cookie}")
+        running.stop()
+    assert b"401" in saved.read_bytes()
+    assert cookie.encode() not in saved.read_bytes()
 
 
 def test_an_upgrade_that_fails_late_is_the_error_of_its_turn(serving: Proxy, stage: Stage) -> None:

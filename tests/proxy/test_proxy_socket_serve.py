@@ -13,8 +13,9 @@ from proxy.calls import OPENAI, RESPONSES, RESPONSES_SSE, new_prompt
 from proxy.conftest import Stage, Start
 from proxy.looking import cassettes, recorded, steps_of
 from proxy.socket_calls import TOOL, connect, create, in_stream, mode, record, response_id, said
-from rewind_proxy.cli.provider import Exchange, FakeProvider
+from rewind_proxy.cli.provider import Behaviour, Exchange, FakeProvider
 from rewind_proxy.cli.provider.server import SocketExchange
+from rewind_proxy.cli.provider.sockets import data_of
 from support.client import Client
 from support.proxies import Proxy
 from support.websocket import Closed, Socket
@@ -274,6 +275,87 @@ def test_turns_sent_at_once_are_taken_one_by_one(serving: Proxy, stage: Stage) -
     mode(serving, "replay")
     with connect(serving, new_prompt()) as socket:
         assert [socket.turn(create(prompt)) for prompt in prompts] == live
+
+
+def lanes_side_by_side(count: int) -> Behaviour:
+    """Answer no frame before so many have come; then all at once, event by event, each in its lane."""
+    asked: list[SocketExchange] = []
+
+    def behave(exchange: Exchange) -> None:
+        if not isinstance(exchange, SocketExchange):
+            exchange.send()
+            return
+        asked.append(exchange)
+        if len(asked) == count:
+            for events in zip(*(each.answer.chunks for each in asked), strict=True):
+                for each, event in zip(asked, events, strict=True):
+                    lane = json.loads(each.request.decoded)["stream_id"]
+                    each.socket.send(json.dumps({**json.loads(data_of(event)), "stream_id": lane}))
+
+    return behave
+
+
+def by_lane(socket: Socket, count: int) -> dict[str, list[dict[str, Any]]]:
+    """What is said in so many lanes until each has ended, without the lane's name."""
+    heard: dict[str, list[dict[str, Any]]] = {}
+    ended = 0
+    while ended < count:
+        event = socket.event()
+        ended += event["type"] in ("response.completed", "error")
+        heard.setdefault(event.pop("stream_id", ""), []).append(event)
+    return heard
+
+
+def test_lanes_go_side_by_side(serving: Proxy, stage: Stage) -> None:
+    """`stream_id`: turns of several lanes do not wait for each other, and replay under other names."""
+    stage.behaviour = lanes_side_by_side(2)
+    one, other, missing = new_prompt(), new_prompt(), new_prompt()
+    with connect(serving, new_prompt()) as socket:
+        socket.send(create(one, stream_id="a"))
+        socket.send(create(other, stream_id="b"))
+        live = by_lane(socket, 2)
+    for prompt in (one, other):
+        recorded(serving.store, prompt)
+    mode(serving, "replay")
+    with connect(serving, new_prompt()) as socket:
+        assert socket.turn(create(one)) == live["a"]
+        for lane, prompt in (("x", other), ("y", missing)):
+            socket.send(create(prompt, stream_id=lane))
+        replayed = by_lane(socket, 2)
+    assert replayed["x"] == live["b"]
+    assert [event["type"] for event in replayed["y"]] == ["error"]
+
+
+def test_a_provider_that_does_not_say_whose_an_answer_is(serving: Proxy, stage: Stage) -> None:
+    """Nothing of it is recorded, and nothing waits for what has no name."""
+    stage.behaviour = lambda exchange: exchange.send(0.01 if isinstance(exchange, SocketExchange) else 0)
+    prompts = [new_prompt() for _ in range(3)]
+    with connect(serving, session := new_prompt()) as socket:
+        for prompt, lane in zip(prompts, "aba", strict=True):
+            socket.send(create(prompt, stream_id=lane))
+        for _ in prompts:
+            assert socket.rest()[-1]["type"] == "response.completed"
+    assert [step.tier for step in steps_of(serving.store, session, 4)[1:]] == ["passed"] * 3
+    assert [cassettes(serving.store, prompt) for prompt in prompts] == [[], [], []]
+
+
+@pytest.mark.parametrize("asked", [{}, {"stream_id": "a"}], ids=["none asked", "one asked"])
+def test_a_provider_with_other_lanes(serving: Proxy, stage: Stage, asked: dict[str, str]) -> None:
+    """With one turn under way it is clear whose an event is, unless two names say otherwise."""
+
+    def behave(exchange: Exchange) -> None:
+        if isinstance(exchange, SocketExchange):
+            for chunk in exchange.answer.chunks:
+                named = {} if asked else {"stream_id": "the gateway's"}
+                exchange.socket.send(json.dumps({**json.loads(data_of(chunk)), **named}))
+        else:
+            exchange.send()
+
+    stage.behaviour = behave
+    prompt = new_prompt()
+    with connect(serving, new_prompt()) as socket:
+        assert socket.turn(create(prompt, **asked))[-1]["type"] == "response.completed"
+    recorded(serving.store, prompt)
 
 
 def test_the_proxy_user_names_the_session(serving: Proxy) -> None:

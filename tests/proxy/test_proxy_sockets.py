@@ -112,6 +112,57 @@ def test_other_sockets_pass_in_live_modes(switchable: Proxy, stage: Stage, mode:
     assert (step.cls, step.tier, step.status) == ("socket", "passed", 101)
 
 
+@pytest.mark.parametrize("read", ["true", "false"], ids=["frames", "bytes"])
+@pytest.mark.parametrize(("mode", "path"), [("auto", "/v1/realtime"), ("passthrough", "/v1/responses")])
+def test_replay_mode_ends_a_socket_that_passes(
+    switchable: Proxy, stage: Stage, mode: str, path: str, read: str
+) -> None:
+    """A frame on a socket that was open when the mode changed would be a live call.
+
+    With mitmproxy's option `websocket=false` a socket is raw TCP to it.
+    """
+    tell(switchable, "set", "websocket", read)
+    heard: list[bytes] = []
+
+    def listens(exchange: Exchange) -> None:
+        exchange.raw(SWITCHED)
+        while data := exchange._connection.connection.recv(100):
+            heard.append(data)
+            exchange.raw(SERVER_SAYS)
+
+    stage.behaviour = listens
+    tell(switchable, "set", "rewind_mode", mode)
+    _, raw = tunnel(switchable, OPENAI, 443)
+    with raw, switchable.trust().wrap_socket(raw, server_hostname=OPENAI) as connection:
+        connection.sendall(UPGRADE % (path.encode(), b"s"))
+        while b"\r\n\r\n" not in connection.recv(1 << 16):
+            pass
+        connection.sendall(CLIENT_SAYS)
+        assert connection.recv(100) == SERVER_SAYS
+        tell(switchable, "set", "rewind_mode", "replay")
+        connection.sendall(CLIENT_SAYS)
+        rest = b"".join(iter(lambda: connection.recv(100), b""))
+    tell(switchable, "set", "websocket", "true")
+    assert SERVER_SAYS not in rest
+    assert len(heard) == 1
+
+
+def test_a_socket_is_opened_with_the_providers_headers(switchable: Proxy, stage: Stage) -> None:
+    """Its cookies go to the client as they are; what is kept of the flow is masked."""
+    tell(switchable, "set", "rewind_mode", "auto")
+    cookie = b"Set-Cookie: session=0123456789abcdef\r\n"
+
+    def accepts(exchange: Exchange) -> None:
+        exchange.raw(SWITCHED.replace(b"\r\n\r\n", b"\r\n" + cookie + b"\r\n"))
+        exchange.stall()
+
+    stage.behaviour = accepts
+    _, raw = tunnel(switchable, OPENAI, 443)
+    with raw, switchable.trust().wrap_socket(raw, server_hostname=OPENAI) as connection:
+        connection.sendall(UPGRADE % (b"/v1/realtime", b"s"))
+        assert cookie in connection.recv(1 << 16)
+
+
 def test_other_sockets_are_refused_in_replay(switchable: Proxy, stage: Stage) -> None:
     """A realtime socket has no recording: 400, in the provider's error JSON."""
     tell(switchable, "set", "rewind_mode", "replay")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from proxy.calls import CHAT, CHAT_PATH, OPENAI, new_prompt
-from proxy.conftest import Stage, Start
+from proxy.conftest import CONTROL, Stage, Start, tell
 from proxy.looking import recorded
 from proxy.origins import CorporateProxy, Identity, echo, origin, through_tls
 from rewind_proxy.cli.provider import FakeProvider
@@ -77,6 +77,20 @@ def test_what_passed_is_in_the_report(
     listed = ["localhost", "127.0.0.1"]
     assert json.loads(report.read_text())["tunnelled"] == listed
     assert f"tunnelled {', '.join(listed)}" in ended.output
+
+
+def test_replay_mode_ends_raw_connections_to_known_hosts(start: Start, stopped: FakeProvider) -> None:
+    """What was open when the mode changed goes no further."""
+    with origin(echo) as raw:
+        settings = {"hosts": f"localhost:{raw}=generic"}
+        with start(provider=stopped, settings=settings, options=CONTROL) as running:
+            _, connection = tunnel(running, "localhost", raw)
+            with connection:
+                connection.sendall(b"\x00raw")
+                assert connection.recv(100) == b"\x00raw"
+                tell(running, "set", "rewind_mode", "replay")
+                connection.sendall(b"\x00more")
+                assert connection.recv(100) == b""
 
 
 def test_unknown_hosts_can_be_kept_out(start: Start, stage: Stage, foreign: Foreign) -> None:

@@ -281,6 +281,23 @@ def test_sockets(url: str, model_socket: bool) -> None:
     assert (endpoint.cls, endpoint.model_socket) == ("socket", model_socket)
 
 
+@pytest.mark.parametrize(
+    ("url", "realtime"),
+    [
+        ("api.openai.com/v1/realtime", True),
+        ("my.openai.azure.com/openai/realtime", True),
+        ("generativelanguage.googleapis.com/ws/google.ai.v1beta.GenerativeService.BidiGenerateContent", True),
+        ("aiplatform.googleapis.com/ws/google.cloud.aiplatform.v1.LlmBidiService/BidiGenerateContent", True),
+        ("api.openai.com/v1/responses", False),
+        ("api.anthropic.com/api/ws/speech_to_text/voice_stream", False),
+        ("chatgpt.com/backend-api/realtimes", False),
+    ],
+)
+def test_realtime_sockets(url: str, realtime: bool) -> None:
+    """Conversations that have no other way than a socket."""
+    assert at("GET", url, upgrade=True).realtime == realtime
+
+
 def test_hostile_path() -> None:
     """A very long path costs nothing and is still a model call."""
     assert at("POST", "api.openai.com" + "/oauth" * 100_000) == Endpoint("model", "generic")

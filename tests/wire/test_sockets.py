@@ -19,6 +19,7 @@ from rewind_proxy.wire.socket_answers import (
     Player,
     error_frame,
     event_of,
+    in_lane,
     is_terminal,
     refusal_frame,
     sse_of,
@@ -326,11 +327,12 @@ class TestAnswers:
             (b': ping\n\nevent: a\ndata: {"x": 1}\n\n', ['{"type":"a","x":1}']),
             (b'data: {"type":"a"}\n\ndata: [DONE]\n\n', ['{"type":"a"}']),
             (b'data: {"type":"a"}', ['{"type":"a"}']),
+            (b'data: {"x": 1}\n\n', ['{"x": 1}']),
             (b'data: {"type":\ndata: "a"}\n\n', ['{"type":\n"a"}']),
         ],
     )
     def test_streams_of_post_as_frames(self, body: bytes, frames: list[str]) -> None:
-        """What a gateway's stream has beside events is no frame, and each frame has its type."""
+        """What a gateway's stream has beside events is no frame; a name is the type of its frame."""
         assert Player().frames(body, last=True) == frames
 
     @pytest.mark.parametrize(
@@ -405,6 +407,40 @@ class TestMixedAnswers:
         events.add({"type": "response.created", "response": {"id": FIRST}})
         events.add({"type": "response.completed", "response": {"id": FIRST}})
         assert events.mixed(strict=False)
+
+    def test_two_beginnings(self) -> None:
+        """Another answer has begun in between, whichever of them ended."""
+        events = AnswerEvents()
+        events.add({"type": "response.created", "response": {"id": WARM}})
+        events.add({"type": "response.created", "response": {"id": FIRST}})
+        events.add({"type": "response.completed", "response": {"id": FIRST}})
+        assert events.mixed(strict=False)
+
+
+class TestLanes:
+    """`stream_id`: a name for one socket, which each event of an answer repeats."""
+
+    def test_a_lane_is_no_part_of_the_request(self) -> None:
+        """It is said again where the frame is written anew; what is no name stays."""
+        named = Chain().full(frame([PROMPT], stream_id="a"))
+        assert named.body == Chain().full(frame([PROMPT])).body
+        assert json.loads(named.frame())["stream_id"] == "a"
+        assert Chain().full(frame([PROMPT], stream_id=1)).body["stream_id"] == 1
+
+    @pytest.mark.parametrize(
+        ("frame", "lane", "said"),
+        [
+            ('{"type":"a", "n":1.50}', None, '{"type":"a", "n":1.50}'),
+            ('{"type":"a","stream_id":"x"}', None, '{"type":"a"}'),
+            ('{"type":"a","stream_id":"x"}', "y", '{"type":"a","stream_id":"y"}'),
+            ('{"type":"a"}', "y", '{"type":"a","stream_id":"y"}'),
+            ('{"type":"a", "stream_id":"y"}', "y", '{"type":"a", "stream_id":"y"}'),
+            ("no JSON", "y", "no JSON"),
+        ],
+    )
+    def test_an_answer_is_heard_in_the_lane_that_asked(self, frame: str, lane: str | None, said: str) -> None:
+        """Whatever lane it was recorded in; a frame that says so already stays as it is."""
+        assert in_lane(frame, lane) == said
 
 
 class TestErrors:

@@ -6,24 +6,11 @@ it reaches a terminal.
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 
-# C0 but tab and newline, DEL, C1, line separators, bidirectional controls, lone surrogates.
-UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-_LINE_BREAKS = re.compile(r"\s*[\r\n\t]\s*")
+from rewind_proxy.visible import UNSAFE, safe, safe_line
 
-
-def safe(text: str) -> str:
-    r"""Stored text for a terminal: control characters as `\x1b`, tabs and newlines kept."""
-    return UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
-
-
-def safe_line(text: str) -> str:
-    """Stored text for one line of a terminal: breaks become a blank."""
-    return safe(_LINE_BREAKS.sub(" ", text))
+__all__ = ["UNSAFE", "duration", "exact_time", "number", "plural", "safe", "safe_line", "size"]
 
 
 def duration(milliseconds: float) -> str:
@@ -62,8 +49,3 @@ def plural(count: int, noun: str) -> str:
 def exact_time(seconds: float) -> str:
     """A stored time as local time with its offset: `2026-11-30 11:45:03 +0100`."""
     return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

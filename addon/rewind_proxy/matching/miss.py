@@ -11,6 +11,7 @@ from rewind_proxy.matching.difference import Difference
 from rewind_proxy.matching.reading import Reading, RequestReader
 from rewind_proxy.store import Nearest, Store
 from rewind_proxy.store.records import CassetteRecord
+from rewind_proxy.visible import safe
 
 NEVER = "Nothing like it was ever recorded"
 ALIKE = 0.3
@@ -45,7 +46,7 @@ class Miss:
         }
 
     def text(self) -> str:
-        """What the client's screen shows after `rewind: no recording`."""
+        """What the client's screen and the proxy's log show after `rewind: no recording`."""
         lines = [self.reason]
         if self.nearest:
             lines.append(f"Nearest recording: {self.nearest[:12]}.")
@@ -59,7 +60,7 @@ class Miss:
             lines.append(f"Would match with: {'; '.join(self.would_match_with)}.")
         if self.pending:
             lines.append(f"To answer it: rewind review {self.pending[:12]}")
-        return "\n".join(lines)
+        return safe("\n".join(lines))
 
 
 def explain_miss(

@@ -118,7 +118,9 @@ class Rewind:
     def running(self) -> None:
         """Open the store. Synchronous, as live reload needs (MITMPROXY.md)."""
         pacing, sockets = self._pacing, self._sockets
-        self._guard = Guard.attached(lambda flow: pacing.strayed(flow) or sockets.strayed(flow))
+        self._guard = Guard.attached(
+            lambda flow: pacing.strayed(flow) or sockets.strayed(flow), self.forwarding.give_back
+        )
         self._open()
         gc.collect()
         gc.freeze()  # looking through what is loaded by now took a quarter of a first request's time
@@ -239,10 +241,6 @@ class Rewind:
         assert self.runtime is not None
         traffic.answer(flow, refuse.status, refuse.headers, refuse.body)
         noted = refused_step(refuse, self._line(flow) if refuse.reading is None else NO_LINE)
-        if refuse.cls == "model":
-            logger.warning(
-                "rewind: refused %s %s%s: %s", noted.method, noted.host, noted.path, refuse.miss.text()
-            )
         self.runtime.refused(refuse, noted)
         self.finish(flow, noted)
 
@@ -284,7 +282,7 @@ class Rewind:
     ) -> None:
         """DESIGN §14: an exception of ours refuses in replay; elsewhere the request goes on, not recorded."""
         line = self._line(flow)
-        logger.error("rewind: failed on %s %s%s\n%s", *line, traceback_of(error))
+        logger.error("rewind: failed on %s\n%s", labels.call(*line), traceback_of(error))
         if flow.response is not None or self._pacing.answers(flow):
             return  # decided and answered; only the bookkeeping failed
         if "replay" in (mode, self.mode):  # it may have been set meanwhile

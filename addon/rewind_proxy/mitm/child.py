@@ -94,7 +94,8 @@ class CallLines(Journal):
     def add(self, step: StepRecord) -> None:
         if step.cls == "model" and step.tier not in ("miss", "failed"):
             model = f" · {safe_line(step.model)}" if step.model else ""
-            logger.log(ALERT, "%s · %s %s%s%s", labels.said(step), step.method, step.host, step.path, model)
+            call = labels.call(step.method, step.host, step.path)
+            logger.log(ALERT, "%s · %s%s", labels.said(step), call, model)
 
 
 def write_json(file: Path, value: JsonValue) -> None:

@@ -1,7 +1,7 @@
 """Connections: which are decrypted, which are tunnelled, and which are never opened.
 
 `server_connect` is the net below all other hooks: in replay no connection to a known host is ever opened,
-whatever led there.
+whatever led there. What is no request by itself, and was open when replay mode was set, is closed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-from mitmproxy import connection, exceptions, http, tcp, tls
+from mitmproxy import connection, ctx, exceptions, http, tcp, tls
+from mitmproxy.flow import Flow
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from rewind_proxy.canonical.model import Mode
@@ -109,26 +110,56 @@ class Connections:
         server = data.server
         if self._policy.mode != "replay" or self._policy.answers_itself(server):
             return
-        if self._find(server.sni, server.address) is not None or self._policy.upstreams.leads_to(
-            server.address
-        ):
+        if self._is_provider(server):
             server.error = "rewind: no live call in replay mode"
             logger.error("rewind: kept a connection to %s from being opened in replay mode", server.address)
 
     def tcp_start(self, flow: tcp.TCPFlow) -> None:
         """Close raw TCP to a known host in replay; to others it is a tunnel."""
         address = flow.server_conn.address
-        if self._find(None, address) is None:
+        if not self._is_provider(flow.server_conn):
             if address is not None:
                 self._policy.note_tunnel(address[0])
         elif self._policy.mode == "replay":
             flow.kill()
 
+    def tcp_message(self, flow: tcp.TCPFlow) -> None:
+        """What was let through before replay mode was set goes no further."""
+        if self._policy.mode == "replay" and self._is_provider(flow.server_conn):
+            flow.messages[-1].content = b""
+            self._shut(flow)
+
+    def websocket_message(self, flow: http.HTTPFlow) -> None:
+        """The same for a WebSocket. Those that we serve see to it themselves."""
+        if self._policy.mode != "replay" or self._policy.answers_itself(flow.server_conn):
+            return
+        if flow.websocket is not None and traffic.known_host(self._policy.hosts, flow) is not None:
+            flow.websocket.messages[-1].drop()
+            self._shut(flow)
+
     def client_disconnected(self, client: connection.Client) -> None:
         """Forget the session name of a connection that is gone."""
         self._session_of_client.pop(client.id, None)
+
+    def _shut(self, flow: Flow) -> None:
+        address = flow.server_conn.address
+        logger.warning("rewind: closed a connection to %s: replay mode was set", address and address[0])
+        close_provider(flow)
+
+    def _is_provider(self, server: connection.Server) -> bool:
+        """Whether a connection leads to a known host, or to what stands for one."""
+        address = server.address
+        return self._find(server.sni, address) is not None or self._policy.upstreams.leads_to(address)
 
     def _find(self, name: str | None, address: tuple[str, int] | None) -> Host | None:
         port = address[1] if address else 443
         found = self._policy.hosts.find(name, port) if name else None
         return found or (self._policy.hosts.find(address[0], port) if address else None)
+
+
+def close_provider(flow: Flow) -> None:
+    """Close the provider's connection of a flow: mitmproxy handles that as if the provider had done so."""
+    handler = ctx.master.addons.get("proxyserver").connections.get(flow.client_conn.id)
+    transport = handler.transports.get(flow.server_conn) if handler else None
+    if transport is not None and transport.writer is not None:
+        transport.writer.close()

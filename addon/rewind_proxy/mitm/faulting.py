@@ -7,10 +7,11 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mitmproxy import connection, ctx, http
+from mitmproxy import connection, http
 
 from rewind_proxy.faults import Fault
 from rewind_proxy.matching.answer_redaction import answer_form
+from rewind_proxy.mitm.connections import close_provider
 from rewind_proxy.wire.cut import Cut
 
 
@@ -106,11 +107,7 @@ class Faulting:
         others = (each for each in self._under_way.values() if each.id not in self._cut)
         if any(other.server_conn is flow.server_conn for other in others):
             return
-        proxyserver = ctx.master.addons.get("proxyserver")
-        handler = proxyserver.connections.get(flow.client_conn.id)
-        transport = handler.transports.get(flow.server_conn) if handler else None
-        if transport is not None and transport.writer is not None:
-            transport.writer.close()
+        close_provider(flow)
 
 
 class _CutStream:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from mitmproxy import http
+from mitmproxy import connection, http
 
 from rewind_proxy.decisions import unrecorded
 from rewind_proxy.engine import Forward, Header
@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 NO_LINE: RequestLine = ("", "", "")
 """For a step whose reading tells method, host and path."""
 _POLL = 0.005
+_SENT = 0.05
+"""Seconds between two looks at whether mitmproxy has sent an answer."""
 CLIENT_GONE = "the client or the provider broke off"
 
 
@@ -52,6 +54,10 @@ class Owner(Protocol):
         """What became of the answer of a flow is known now."""
         ...
 
+    def answers_itself(self, server: connection.Server) -> bool:
+        """Whether a connection leads to an answer of our own, and nowhere else."""
+        ...
+
 
 @dataclass(slots=True)
 class Pending:
@@ -74,6 +80,14 @@ class Pending:
     """Its step, where that was noted before the answer was over."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Unsent:
+    """The headers of an answer without a body: mitmproxy sends them when all add-ons have seen them."""
+
+    true: tuple[tuple[bytes, bytes], ...]
+    masked: tuple[tuple[bytes, bytes], ...]
+
+
 class Forwarding:
     """The hooks of answers that come from a provider."""
 
@@ -82,6 +96,7 @@ class Forwarding:
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._pending: dict[str, Pending] = {}
+        self._unsent: dict[str, _Unsent] = {}
 
     def send(
         self,
@@ -156,7 +171,38 @@ class Forwarding:
 
     def response(self, flow: http.HTTPFlow) -> None:
         """The answer is over: hand it to the recorder, off the loop."""
+        answer = flow.response
+        # Of what was streamed mitmproxy keeps no content.
+        unsent = answer.headers.fields if answer is not None and answer.raw_content is not None else ()
         self._end(flow, "")
+        if answer is not None and unsent and answer.headers.fields != unsent:
+            self._unsent[flow.id] = _Unsent(unsent, answer.headers.fields)
+
+    def give_back(self, flow: http.HTTPFlow) -> None:
+        """Every other add-on has seen an answer masked; its client gets it as the provider sent it."""
+        unsent = self._unsent.pop(flow.id, None)
+        if unsent is None or flow.response is None:
+            return
+        true = list(zip(unsent.masked, unsent.true, strict=True))
+        fields: list[tuple[bytes, bytes]] = []
+        for field in flow.response.headers.fields:  # another add-on may have added to them
+            at = next((place for place, (masked, _) in enumerate(true) if masked == field), None)
+            fields.append(field if at is None else true.pop(at)[1])
+        flow.response.headers.fields = tuple(fields)
+        self._mask_when_sent(flow)
+
+    def _mask_when_sent(self, flow: http.HTTPFlow) -> None:
+        if flow.websocket is not None:
+            return  # its start says so
+        if flow.live:
+            asyncio.get_running_loop().call_later(_SENT, self._mask_when_sent, flow)
+        else:
+            self._owner.mask(flow)
+
+    def websocket_start(self, flow: http.HTTPFlow) -> None:
+        """The answer to an upgrade was sent."""
+        if labels.labelled(flow):
+            self._owner.mask(flow)
 
     def error(self, flow: http.HTTPFlow) -> None:
         """The provider or the client broke off: nothing is stored but a stream that was complete before."""
@@ -167,6 +213,8 @@ class Forwarding:
         if pending is None:
             if broken:
                 self._owner.finish_unread(flow)
+            elif self._owner.answers_itself(flow.server_conn):
+                self._owner.mask(flow)  # of a socket that we serve this is the provider's answer, passed on
             return
         traffic.restore(flow, pending.address)
         step = pending.noted

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mitmproxy import ctx, http
+from mitmproxy.flow import Flow
 from mitmproxy.log import ALERT
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
@@ -23,6 +24,7 @@ _GONE = (
 _MOVED = "rewind: another add-on has moved a call that is answered here (%s to %s): closed"
 
 Strayed = Callable[[http.HTTPFlow], bool]
+GiveBack = Callable[[http.HTTPFlow], None]
 
 
 class Guard:
@@ -39,18 +41,20 @@ class Guard:
         self.status = 0
         self._orphaned = False
         self._strayed: Strayed | None = None
+        self._give_back: GiveBack | None = None
 
     @classmethod
-    def attached(cls, strayed: Strayed) -> Guard:
+    def attached(cls, strayed: Strayed, give_back: GiveBack) -> Guard:
         """The one of this process, appended when there is none yet: a live reload keeps it.
 
-        `strayed` tells whether a flow that leads to an answer of ours was turned somewhere else.
+        `strayed` tells whether a flow that leads to an answer of ours was turned somewhere else; `give_back`
+        takes from a flow what was only for the other add-ons.
         """
         known = ctx.master.addons.get(cls.name)
         if not isinstance(known, cls):
             known = cls()
             ctx.master.addons.add(known)
-        known._orphaned, known._strayed = False, strayed
+        known._orphaned, known._strayed, known._give_back = False, strayed, give_back
         return known
 
     def orphan(self, mode: Mode) -> None:
@@ -81,6 +85,12 @@ class Guard:
         elif self._orphaned and flow.response is None:
             flow.kill()
             self._say()
+
+    def update(self, flows: Sequence[Flow]) -> None:
+        """What mitmproxy calls when a hook of a flow is over, before it goes on."""
+        for flow in flows:
+            if self._give_back is not None and isinstance(flow, http.HTTPFlow):
+                self._give_back(flow)
 
     def _say(self) -> None:
         self.status = REFUSED_EXIT

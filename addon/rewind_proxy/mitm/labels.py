@@ -6,6 +6,7 @@ from mitmproxy import http
 
 from rewind_proxy.canonical.model import Tier
 from rewind_proxy.explain.step import OUTCOMES, outcome
+from rewind_proxy.explain.words import safe_line
 from rewind_proxy.faults import FAULT
 from rewind_proxy.store.records import StepRecord
 
@@ -42,6 +43,11 @@ def said(step: StepRecord) -> str:
     if fault := _fault(step):
         words.append(fault)
     return _comment(words)
+
+
+def call(method: str, host: str, path: str) -> str:
+    """A call in a line of the log; each of the three comes from the client."""
+    return safe_line(f"{method} {host}{path}")
 
 
 def _fault(step: StepRecord) -> str:

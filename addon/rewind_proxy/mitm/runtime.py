@@ -24,6 +24,7 @@ from rewind_proxy.journal import Journal
 from rewind_proxy.matching.opening import open_ready
 from rewind_proxy.matching.reading import RawRequest, RequestReader
 from rewind_proxy.matching.reviewing import Review, best
+from rewind_proxy.mitm import labels
 from rewind_proxy.mitm.cassettes import Cassettes
 from rewind_proxy.recording import Captured, NotRecorded, exchange, passed_step, recorded_step, refusal
 from rewind_proxy.report import Report
@@ -153,7 +154,10 @@ class Runtime:
         self._recorder.log_step(step)
 
     def refused(self, refuse: Refuse, step: StepRecord) -> None:
-        """A call was refused: count and log its step, and keep a miss as a pending request."""
+        """A call was refused: say so, count and log its step, and keep a miss as a pending request."""
+        if step.cls == "model":
+            call = labels.call(step.method, step.host, step.path)
+            logger.warning("rewind: refused %s: %s", call, refuse.miss.text())
         self.note(step)
         kept = refusal(refuse, self.settings.review_threshold)
         if kept is not None:

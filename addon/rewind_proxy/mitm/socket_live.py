@@ -21,7 +21,7 @@ from rewind_proxy.mitm.upstreams import Upstreams
 from rewind_proxy.recording import MAX_ANSWER, Captured, passed_step
 from rewind_proxy.settings import Settings
 from rewind_proxy.wire import Host, sockets
-from rewind_proxy.wire.socket_answers import AnswerEvents, event_of, is_terminal, sse_of
+from rewind_proxy.wire.socket_answers import AnswerEvents, event_of, is_terminal, lane_of, sse_of
 
 logger = logging.getLogger(__name__)
 
@@ -127,12 +127,12 @@ class LiveTurn:
 
 
 class Live:
-    """What the provider answers on one socket: one turn at a time, each recorded with its last frame."""
+    """What the provider answers on one socket: in each lane a turn at a time, each recorded at its end."""
 
     def __init__(self, chain: sockets.Chain) -> None:
         self._chain = chain
-        self.turn: LiveTurn | None = None
-        """The one under way."""
+        self.turns: dict[str | None, LiveTurn] = {}
+        """Those under way, by lane."""
         self.made: set[str] = set()
         """Responses of the provider's: it knows what a frame goes on from."""
         self._doubt = ""
@@ -143,9 +143,21 @@ class Live:
         """Nobody can tell any more which answer is whose: from now on nothing is recorded."""
         self._doubt = self._doubt or why
 
-    async def passes(self, gone: asyncio.Event) -> bool:
-        """Whether the next frame comes through, and when (`rewind_fault`); see `LiveTurn.passes`."""
-        return self.turn is None or await self.turn.passes(gone)
+    async def passes(self, message: str | bytes, gone: asyncio.Event) -> bool:
+        """Whether a message comes through, and when (`rewind_fault`); see `LiveTurn.passes`."""
+        if all(turn.forward is None or turn.forward.fault is None for turn in self.turns.values()):
+            return True
+        event = event_of(message) if isinstance(message, str) else None
+        turn = self.turns.get(self._lane(event))
+        return turn is None or await turn.passes(gone)
+
+    def _lane(self, event: JsonObject | None) -> str | None:
+        """The lane of an event. Where the provider or the client names none, it is the only one there is."""
+        lane = lane_of(event)
+        if lane not in self.turns and len(self.turns) == 1:
+            only = next(iter(self.turns))
+            return only if lane is None or only is None else lane
+        return lane
 
     def take(self, message: str | bytes) -> None:
         """A message that the client has by now. No fault of ours here harms more than the recording."""
@@ -157,14 +169,22 @@ class Live:
             self.end(self._doubt)
 
     def _take(self, message: str | bytes) -> None:
-        turn = self.turn
+        if not self.turns:
+            return
+        event = event_of(message) if isinstance(message, str) else None
+        if event is None:
+            self.doubt("the provider sent what is no event")
+        lane = self._lane(event)
+        turn = self.turns.get(lane)
+        if turn is None and lane is None and is_terminal(event):
+            self.doubt("the provider does not say which of several turns it ended")
+            self.end(self._doubt)
         if turn is None or isinstance(message, bytes):
             return
-        event = event_of(message)
         turn.add(message, event)
         if not is_terminal(event):
             return
-        self.turn = None
+        del self.turns[lane]
         doubt = self._doubt or turn.answer.mixed(strict=self._failed_before)
         self._failed_before |= turn.answer.failed
         if turn.request is not None and not doubt:
@@ -174,7 +194,6 @@ class Live:
         turn.end(doubt)
 
     def end(self, why: str) -> None:
-        """The turn under way will have no answer, or none that is recorded."""
-        turn, self.turn = self.turn, None
-        if turn is not None:
-            turn.end(why)
+        """What is under way will have no answer, or none that is recorded."""
+        while self.turns:
+            self.turns.popitem()[1].end(why)

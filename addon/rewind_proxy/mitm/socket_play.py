@@ -14,28 +14,38 @@ from rewind_proxy.mitm.socket_peer import Peer
 from rewind_proxy.pace import Cue, cues, faulted
 from rewind_proxy.recording import faulted_step, refused_step, replayed_step
 from rewind_proxy.wire import sockets
-from rewind_proxy.wire.socket_answers import AnswerEvents, Player, error_frame, event_of, warm_up_answer
+from rewind_proxy.wire.socket_answers import (
+    AnswerEvents,
+    Player,
+    error_frame,
+    event_of,
+    in_lane,
+    warm_up_answer,
+)
 
 logger = logging.getLogger(__name__)
 
 
 class Playing:
-    """Gives the answers of ours on one socket. `over` is called when one that took its time has ended."""
+    """Gives the answers of ours on one socket.
+
+    `over` is called with the lane of one that took its time and has ended.
+    """
 
     def __init__(
-        self, client: Peer, chain: sockets.Chain, host: str, over: Callable[[], Awaitable[None]]
+        self, client: Peer, chain: sockets.Chain, host: str, over: Callable[[str | None], Awaitable[None]]
     ) -> None:
         self._client = client
         self._chain = chain
         self._host = host
         self._over = over
-        self.task: asyncio.Task[None] | None = None
-        """The answer that is taking its time. Whoever hears that it is over sets this to None."""
+        self.tasks: dict[str | None, asyncio.Task[None]] = {}
+        """The answers that take their time, by lane. Whoever hears that one is over takes it out."""
 
     async def warm_up(self, request: sockets.FullRequest) -> None:
         """Answer a warm-up at once: nothing was to be generated."""
         body = warm_up_answer()
-        await self._give(request, _play(self._client, body, ((0.0, len(body)),)), 0.0)
+        await self._give(request, _play(self._client, request.lane, body, ((0.0, len(body)),)), 0.0)
 
     async def replay(
         self, replay: Replay, request: sockets.FullRequest, runtime: Runtime, started: float
@@ -47,16 +57,18 @@ class Playing:
             due = faulted(due, body, replay.fault, streamed=True)
         last = due[-1][0]
         if 200 <= status < 300:
-            playing = _play(self._client, body, due)
+            playing = _play(self._client, request.lane, body, due)
         else:
-            playing = _play_error(self._client, error_frame(status, body, replay.headers), last)
+            frame = in_lane(error_frame(status, body, replay.headers), request.lane)
+            playing = _play_error(self._client, frame, last)
         await self._give(request, playing, last)
         runtime.note(replayed_step(replay, round((time.monotonic() - started + last) * 1000)))
 
     async def fail(self, fail: Fail, request: sockets.FullRequest, runtime: Runtime, started: float) -> None:
         """Answer a turn with an error on purpose."""
         last = fail.fault.stall
-        playing = _play_error(self._client, error_frame(fail.status, fail.body, fail.headers), last)
+        frame = in_lane(error_frame(fail.status, fail.body, fail.headers), request.lane)
+        playing = _play_error(self._client, frame, last)
         await self._give(request, playing, last)
         runtime.note(faulted_step(fail, round((time.monotonic() - started + last) * 1000)))
 
@@ -67,7 +79,8 @@ class Playing:
         if last <= 0:
             self._chain.remember(request, await playing)
         else:
-            self.task = asyncio.get_running_loop().create_task(self._give_on(request, playing))
+            task = asyncio.get_running_loop().create_task(self._give_on(request, playing))
+            self.tasks[request.lane] = task
 
     async def _give_on(
         self, request: sockets.FullRequest, playing: Coroutine[object, object, AnswerEvents]
@@ -76,24 +89,23 @@ class Playing:
             self._chain.remember(request, await playing)
         except Exception as error:
             logger.error("rewind: failed on a paced answer\n%s", traceback_of(error))
-        await self._over()
+        await self._over(request.lane)
 
-    async def refuse(self, refuse: Refuse, runtime: Runtime) -> None:
+    async def refuse(self, refuse: Refuse, lane: str | None, runtime: Runtime) -> None:
         """Refuse a turn. What could not be read is told by its host alone."""
         noted = refused_step(refuse, ("POST", self._host, "") if refuse.reading is None else ("", "", ""))
         runtime.refused(refuse, noted)
-        logger.warning("rewind: refused a turn on %s%s: %s", noted.host, noted.path, refuse.miss.text())
-        await self._client.send(error_frame(refuse.status, refuse.body))
+        await self._client.send(in_lane(error_frame(refuse.status, refuse.body), lane))
 
 
-async def _play(client: Peer, body: bytes, due: Sequence[Cue]) -> AnswerEvents:
+async def _play(client: Peer, lane: str | None, body: bytes, due: Sequence[Cue]) -> AnswerEvents:
     """Send a stream as frames; what its events say. Cues that end before the body cut the socket there."""
     events, player, begun, place = AnswerEvents(), Player(), time.monotonic(), 0
     for at, end in due:
         if at > 0:
             await asyncio.sleep(max(0.0, begun + at - time.monotonic()))
         for frame in player.frames(body[place:end], last=end == len(body)):
-            await client.send(frame)
+            await client.send(in_lane(frame, lane))
             events.add(event_of(frame))
         place = end
     if place < len(body):

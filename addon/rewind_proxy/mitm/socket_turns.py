@@ -1,7 +1,8 @@
 """One served socket: its frames in, recorded answers or the provider's frames out (DESIGN §9).
 
 Each turn is a step of its own: its full request is looked up, recorded or refused as the POST that it stands
-for. All that arrives passes one queue, so a turn at a time is under way, as the provider has it too.
+for. All that arrives passes one queue, and a turn at a time is under way in each lane, as the provider has it
+too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from dataclasses import dataclass
 
 from rewind_proxy.canonical.model import Mode
 from rewind_proxy.decisions import Fail, Forward, Refuse, Replay, Serve, Step
@@ -21,7 +23,7 @@ from rewind_proxy.mitm.socket_live import Live, LiveTurn, Opening, Owner
 from rewind_proxy.mitm.socket_peer import ABNORMAL, Closed, Message, Peer
 from rewind_proxy.mitm.socket_play import Playing
 from rewind_proxy.wire import sockets
-from rewind_proxy.wire.socket_answers import error_frame, refusal_frame
+from rewind_proxy.wire.socket_answers import error_frame, in_lane, refusal_frame
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +33,13 @@ NO_SOCKETS = frozenset({404, 405, 426, 501})
 """How a server answers that has no WebSocket at that path, or none at all."""
 _MOST_WAITING = 64
 _REPLAY_SET = "rewind: replay mode was set"
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """An answer of ours has ended."""
+
+    lane: str | None
 
 
 class SocketTurns:
@@ -50,24 +59,23 @@ class SocketTurns:
         self._owner = owner
         self._without = without
         self._chain = sockets.Chain()
-        self._inbox: asyncio.Queue[tuple[Peer, Message] | None] = asyncio.Queue(64)
-        """Who said what; None when a replayed answer has ended."""
+        self._inbox: asyncio.Queue[tuple[Peer, Message] | _Played] = asyncio.Queue(64)
+        """Who said what, and what we have said."""
         self._gone = asyncio.Event()
         """The client has left, whatever else is still to be handled."""
         self._pumps: list[asyncio.Task[None]] = []
         self._upstream: Peer | None = None
         self._live = Live(self._chain)
         self._playing = Playing(client, self._chain, opening.upgrade.host, self._played)
-        self._waiting: deque[str] = deque()
-        """Frames that ask for a response while one is under way."""
+        self._waiting: deque[tuple[str, sockets.Create]] = deque()
+        """Frames that ask for a response while one is under way in their lane."""
         self._listen(client)
         if upstream is not None:
             self._open(upstream)
 
-    @property
-    def _busy(self) -> bool:
-        """Whether a turn is under way."""
-        return self._live.turn is not None or self._playing.task is not None
+    def _busy(self, lane: str | None) -> bool:
+        """Whether a turn is under way in a lane."""
+        return lane in self._live.turns or lane in self._playing.tasks
 
     def _offline(self) -> bool:
         """Whether nothing may go to the provider now: the mode can change while a socket is open."""
@@ -81,7 +89,7 @@ class SocketTurns:
             while await self._next():
                 pass
         finally:
-            for task in filter(None, (*self._pumps, self._playing.task)):
+            for task in (*self._pumps, *self._playing.tasks.values()):
                 task.cancel()
             self._live.end("the socket was closed")
             self.abort()
@@ -110,8 +118,8 @@ class SocketTurns:
                 self._gone.set()
             await self._inbox.put((peer, message))
 
-    async def _played(self) -> None:
-        await self._inbox.put(None)
+    async def _played(self, lane: str | None) -> None:
+        await self._inbox.put(_Played(lane))
 
     def _open(self, upstream: Peer) -> None:
         self._upstream = upstream
@@ -120,8 +128,8 @@ class SocketTurns:
     async def _next(self) -> bool:
         """Handle one message; whether there will be more."""
         arrived = await self._inbox.get()
-        if arrived is None:
-            self._playing.task = None
+        if isinstance(arrived, _Played):
+            del self._playing.tasks[arrived.lane]
             await self._go_on()
             return True
         peer, message = arrived
@@ -149,7 +157,7 @@ class SocketTurns:
                 await other.close(closed.code, closed.reason)
 
     async def _from_provider(self, message: str | bytes) -> None:
-        if not await self._live.passes(self._gone):
+        if not await self._live.passes(message, self._gone):
             self._live.end("a fault on purpose")
             self._client.abort()
             return
@@ -158,8 +166,12 @@ class SocketTurns:
         await self._go_on()
 
     async def _go_on(self) -> None:
-        while self._waiting and not self._busy:
-            await self._read(self._waiting.popleft())
+        for _ in range(len(self._waiting)):
+            text, create = self._waiting.popleft()
+            if self._busy(create.lane):
+                self._waiting.append((text, create))
+            else:
+                await self._create(text, create)
 
     async def _from_client(self, message: str | bytes) -> bool:
         if isinstance(message, str):
@@ -177,8 +189,8 @@ class SocketTurns:
         if isinstance(frame, sockets.Create):
             if len(self._waiting) == _MOST_WAITING:
                 await self._client.close(_POLICY, "rewind: too many turns at once")
-            elif self._busy:
-                self._waiting.append(text)
+            elif self._busy(frame.lane):
+                self._waiting.append((text, frame))
             else:
                 await self._create(text, frame)
         elif not self._offline():
@@ -225,13 +237,13 @@ class SocketTurns:
                 case Fail():
                     await self._playing.fail(decision, request, runtime, started)
                 case Refuse():
-                    await self._playing.refuse(decision, runtime)
+                    await self._playing.refuse(decision, create.lane, runtime)
                 case Forward():
                     await self._forward(text, request, decision, runtime)
                 case Serve():
                     raise RewindError("a turn of a socket cannot be a socket")
         except Exception as error:
-            await self._failed(text, runtime, step, mode, error)
+            await self._failed(text, create.lane, runtime, step, mode, error)
 
     async def _warm_up(self, text: str, request: sockets.FullRequest, runtime: Runtime, mode: Mode) -> None:
         """A warm-up generates nothing, so there is nothing to record.
@@ -260,25 +272,31 @@ class SocketTurns:
         """
         if request.previous is not None and request.known and request.previous not in self._live.made:
             text = request.frame()
-        self._live.turn = live
+        self._live.turns[request.lane] = live
         await self._relay(text)
 
     async def _failed(
-        self, text: str, runtime: Runtime, step: Step | None, mode: Mode, error: Exception
+        self,
+        text: str,
+        lane: str | None,
+        runtime: Runtime,
+        step: Step | None,
+        mode: Mode,
+        error: Exception,
     ) -> None:
         host, why = self._opening.upgrade.host, traceback_of(error)
         logger.error("rewind: failed on a turn of a socket to %s\n%s", host, why)
-        if self._live.turn is not None:
+        if lane in self._live.turns:
             return  # it is on its way; only what follows failed
         if mode == "replay":
             if step is None:
                 await self._refuse_frame("Rewind failed while it looked for one; its log has the traceback.")
             else:
-                await self._playing.refuse(refuse_failed(step, "model", error), runtime)
+                await self._playing.refuse(refuse_failed(step, "model", error), lane, runtime)
             return
         if step is not None:
             forward = Forward(None, step, "model", record=False, headers=())
-            self._live.turn = LiveTurn(forward, None, time.monotonic(), runtime)
+            self._live.turns[lane] = LiveTurn(forward, None, time.monotonic(), runtime)
         await self._relay(text)
 
     # -- the provider --------------------------------------------------------------------------------------
@@ -310,10 +328,11 @@ class SocketTurns:
         Where it has none at all the client asks anew, and is sent to POST then.
         """
         logger.warning("rewind: the provider answered %d to a WebSocket", answer.status)
+        lane = next(iter(self._live.turns), None)  # nothing else is under way without the provider's socket
         self._live.end(f"the provider answered {answer.status} to the WebSocket")
         if answer.status in NO_SOCKETS:
             self._without.add(self._opening.provider.address)
             await self._client.close(_RESTART, "rewind: the provider has no WebSockets")
             return
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
-        await self._client.send(error_frame(answer.status, answer.body, headers))
+        await self._client.send(in_lane(error_frame(answer.status, answer.body, headers), lane))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mitmproxy import http
 
 from rewind_proxy.canonical.redact import Redactor, auth_values, is_auth_header, mask_url
+from rewind_proxy.canonical.redaction.auth import LEAST
 from rewind_proxy.engine import Header
 from rewind_proxy.errors import traceback_of
 from rewind_proxy.matching.reading import RawRequest
@@ -187,8 +188,39 @@ def mask(flow: http.HTTPFlow, redact: Redact | None) -> None:
     flow.request.path = path
     if SESSION_HEADER in flow.metadata:
         flow.metadata[SESSION_HEADER] = session  # mitmproxy saves what it keeps with a flow
-    for name in {name for name in headers if is_auth_header(name)}:
-        headers[name] = MASK
+    _mask_headers(headers)
     if flow.response is not None:
-        for name in {name for name in flow.response.headers if is_auth_header(name)}:
-            flow.response.headers[name] = MASK
+        _mask_headers(flow.response.headers)
+
+
+def _mask_headers(headers: http.Headers) -> None:
+    fields: list[tuple[bytes, bytes]] = []
+    for field, (name, value) in zip(headers.fields, headers.items(multi=True), strict=True):
+        in_part = _MASKED_IN_PART.get(name.lower())
+        if is_auth_header(name):
+            fields.append((field[0], MASK.encode()))
+        elif in_part is not None:
+            fields.append((field[0], in_part(value).encode("utf-8", "surrogateescape")))
+        else:
+            fields.append(field)
+    headers.fields = tuple(fields)
+
+
+def _mask_protocols(value: str) -> str:
+    """Subprotocols: a browser, which sets no headers, says its key there (`openai-insecure-api-key.sk-…`)."""
+    masked: list[str] = []
+    for protocol in value.split(","):
+        name, dot, rest = protocol.strip().partition(".")
+        if not dot:
+            name, rest = "", name
+        masked.append(f"{name}{dot}{MASK if len(rest) >= LEAST else rest}")
+    return ", ".join(masked)
+
+
+_MASKED_IN_PART: Mapping[str, Callable[[str], str]] = {
+    "sec-websocket-protocol": _mask_protocols,
+    "referer": mask_url,
+    "location": mask_url,
+    "content-location": mask_url,
+}
+"""Headers that are no credential as a whole, and how they may hold one."""

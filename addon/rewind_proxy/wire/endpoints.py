@@ -17,12 +17,16 @@ from rewind_proxy.wire.hosts import Host
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a request is. `model_socket`: a WebSocket on which a model's turns would go (DESIGN §9)."""
+    """What a request is. `model_socket`: a WebSocket on which a model's turns would go (DESIGN §9).
+
+    `realtime`: one that is a conversation with a model, and has no POST in its place.
+    """
 
     cls: EndpointClass
     wire: Wire
     operation: Operation = "generate"
     model_socket: bool = False
+    realtime: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,8 @@ _SIDE_POSTS = re.compile(
 )
 
 _MODEL_SOCKET = "/responses"
+# OpenAI's Realtime API and those made after it; Gemini's Live API (`…GenerativeService.BidiGenerateContent`).
+_REALTIME = re.compile(r"/realtime(?:/|$)|[/.]BidiGenerate\w*$")
 _SLASHES = re.compile(r"/{2,}")
 # No listed path comes near it; it bounds what the patterns above can cost on a hostile one.
 _LONGEST = 2048
@@ -124,7 +130,10 @@ def _classify(
 ) -> Endpoint:
     path = _SLASHES.sub("/", unquote(raw_path)).rstrip("/")
     if upgrade:
-        return Endpoint("socket", wire, model_socket=not auth_only and path.endswith(_MODEL_SOCKET))
+        if auth_only:
+            return Endpoint("socket", wire)
+        realtime = _REALTIME.search(path) is not None
+        return Endpoint("socket", wire, model_socket=path.endswith(_MODEL_SOCKET), realtime=realtime)
     if auth_only:
         return Endpoint("auth", wire)
     if telemetry:

@@ -27,6 +27,7 @@ class AnswerEvents:
     def __init__(self) -> None:
         self._begun: JsonValue = None
         self._begun_first = True
+        self._begun_once = True
         self._done: list[JsonValue] = []
         self._last: JsonObject = {}
 
@@ -36,6 +37,7 @@ class AnswerEvents:
             return
         kind = event.get("type")
         if kind == "response.created":
+            self._begun_once &= self._begun in (None, _id_of(event))
             self._begun = _id_of(event)
         elif kind == "response.output_item.done":
             self._done.append(event.get("item"))
@@ -67,7 +69,8 @@ class AnswerEvents:
         """
         if self.failed or (self._begun is None and not strict):
             return ""
-        same = self._begun is not None and self._begun_first and self._begun == _id_of(self._last)
+        begun = self._begun is not None and self._begun_first and self._begun_once
+        same = begun and self._begun == _id_of(self._last)
         return "" if same else "its frames may be those of two answers"
 
 
@@ -79,6 +82,22 @@ def _id_of(event: JsonObject) -> JsonValue:
 def event_of(frame: str) -> JsonObject | None:
     """The event that a provider's frame is; None when it is no JSON object."""
     return answers.load_object(frame)
+
+
+def lane_of(event: JsonObject | None) -> str | None:
+    """The lane that an event names (see wire/sockets.py)."""
+    return answers.string(event.get("stream_id")) if event else None
+
+
+def in_lane(frame: str, lane: str | None) -> str:
+    """An answer's frame as a client hears it that asked in this lane."""
+    event = event_of(frame)
+    if event is None or event.get("stream_id") == lane:
+        return frame
+    said: JsonObject = {name: value for name, value in event.items() if name != "stream_id"}
+    if lane is not None:
+        said["stream_id"] = lane
+    return json.dumps(said, separators=(",", ":"))
 
 
 def is_terminal(event: JsonObject | None) -> bool:
@@ -99,7 +118,7 @@ def sse_of(frame: str) -> bytes:
 class Player:
     """Turns a recorded stream, given in pieces cut anywhere, into the frames of a socket.
 
-    A frame is an event, with its `type` in the JSON; the `[DONE]` of gateways is none.
+    A frame is an event, with its name as `type` in the JSON; the `[DONE]` of gateways is none.
     """
 
     def __init__(self) -> None:
@@ -117,7 +136,7 @@ def _frame(event: sse.Event) -> str | None:
     value = answers.load_object(event.data)
     if value is None:
         return None
-    if "type" in value:
+    if "type" in value or event.name == "message":  # what has no name in a stream was sent without one
         return event.data
     return json.dumps({"type": event.name, **value}, separators=(",", ":"))
 

@@ -3,6 +3,9 @@
 A client sends `response.create` frames. One with a `previous_response_id` holds only what is new since that
 response: the full request is the input that led to it, what it put out, and the frame's own input (OpenAI's
 guide to the WebSocket mode). Codex opens with a warm-up, and sends increments from its first turn on.
+
+A frame may name a lane (`stream_id`): turns of one lane follow each other, those of several go side by side,
+and each event says whose it is. It is a name for the socket alone, and no part of the request.
 """
 
 from __future__ import annotations
@@ -39,6 +42,12 @@ class Create:
         """The response it goes on from."""
         previous = self.frame.get("previous_response_id")
         return previous if isinstance(previous, str) and previous else None
+
+    @property
+    def lane(self) -> str | None:
+        """The lane it is of."""
+        lane = self.frame.get("stream_id")
+        return lane if isinstance(lane, str) else None
 
     @property
     def warm_up(self) -> bool:
@@ -113,6 +122,8 @@ class FullRequest:
     means to the provider what it means in a POST."""
     previous: str | None
     """The response that the frame went on from."""
+    lane: str | None = None
+    """Whose the events of its answer are."""
 
     def encoded(self) -> bytes:
         """The body of the POST."""
@@ -121,6 +132,8 @@ class FullRequest:
     def frame(self) -> str:
         """A frame that asks for the same of a provider who does not know what it goes on from."""
         body = {name: value for name, value in self.body.items() if name != "stream"}
+        if self.lane is not None:
+            body["stream_id"] = self.lane
         return json.dumps({"type": CREATE, **body}, separators=(",", ":"))
 
 
@@ -140,13 +153,15 @@ class Chain:
         generate = frame.get("generate")
         if generate is not None and not isinstance(generate, bool):
             body["generate"] = generate
+        if create.lane is not None:
+            del body["stream_id"]
         body["stream"] = True
         before = self._inputs.get(previous) if previous is not None else ()
         if before is None:
             body["previous_response_id"] = previous
         elif before:
             body["input"] = [*before, *_items(frame.get("input"))]
-        return FullRequest(body, before is not None, previous)
+        return FullRequest(body, before is not None, previous, create.lane)
 
     def remember(self, request: FullRequest, answer: AnswerEvents) -> str | None:
         """Keep what an answer adds to its request: a later frame may go on from it. Its id, if it has one.
