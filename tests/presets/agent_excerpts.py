@@ -79,6 +79,17 @@ CLAUDE_CODE = Excerpt(
         "model": "claude-opus-5-5",
         "max_tokens": 128000,
         "stream": True,
+        "safeguards": [
+            {
+                "type": "dangerous_tool_use",
+                "classifier_context": {
+                    "permission_mode": "auto",
+                    "platform": "linux",
+                    "live_cwd": "/home/ann/app",
+                    "case_insensitive_paths": False,
+                },
+            }
+        ],
         "system": [
             {"type": "text", "text": "x-anthropic-billing-header: cc_version=2.1.332.2ee; cch=60fb2;"},
             {"type": "text", "text": "You are a Claude agent, built on Anthropic's Claude Agent SDK."},
@@ -120,6 +131,8 @@ CLAUDE_CODE = Excerpt(
         ("- Shell: bash", "- Shell: zsh (login shell: fish)"),
         ("- OS Version: Linux 6.18.44", "- OS Version: Darwin 25.1.0"),
         ("Git user: Ann", "Git user: ci-bot"),
+        ('"platform": "linux"', '"platform": "darwin"'),
+        ('"case_insensitive_paths": false', '"case_insensitive_paths": true'),
         ("bik96cxhl", "bqmzrwxtk"),
         ("/home/ann/.claude", "/opt/claude-state"),
     ),
@@ -129,6 +142,7 @@ CLAUDE_CODE = Excerpt(
         ("(clean)", "M notes.txt"),
         ("Is a git repository: true", "Is a git repository: false"),
         ("<status>completed", "<status>failed"),
+        ('"permission_mode": "auto"', '"permission_mode": "plan"'),
         ("Platform: any", "Platform: linux"),
     ),
 )

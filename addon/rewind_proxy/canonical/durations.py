@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from rewind_proxy.canonical.text import folded, places
 
 _NUMBER = r"[0-9]++(?:\.[0-9]++)?+"
-_SMALL = r"(?:ms|msecs?|millis|milliseconds?|[uµμ]s|[uµμ]secs?|microseconds?|ns|nanoseconds?)"
+_SMALL = r"(?:ms|msecs?|millis|milliseconds?|[uµμ]s|[uµμ]secs?|microseconds?|ns|nsecs?|nanoseconds?)"
 _AND = r"(?:,? (?:and )?)?"
 # pytest adds `(0:01:02)` to what takes a minute.
 _SECONDS = rf"(?:seconds?|secs?|s)(?:{_AND}{_NUMBER} ?{_SMALL}| \([0-9]+:[0-9]{{2}}:[0-9]{{2}}\))?"
@@ -60,7 +60,7 @@ _NAMED = {
         "elapsed": "elapsed",
         "latency": "latency",
         "took": r"took(?<=[\"']took)(?=[\"'\\])",
-        "time": "time(?:[ _-](?:total|taken)|"
+        "time": "time(?:[ _-](?:total|taken|namelookup|(?:app)?connect|pretransfer|redirect|starttransfer)|"
         + "|".join(
             f"(?<={before}[ _-]time)"
             for before in r"wall clock clock\) total execution response process build run".split()
@@ -68,7 +68,13 @@ _NAMED = {
         + ")",
     }.items()
 }
-DURATION_WORDS = frozenset(_NAMED)
+# What takes no number: `About an hour ago`, `Up Less than a second`, `a few seconds ago`.
+_VAGUE = re.compile(
+    r"(?<![A-Za-z])(?:(?:[Ll]ess than|About) an? (?:second|minute|hour|day|week|month|year)\b"
+    r"|(?:an?|a few) (?:second|minute|hour|day|week|month|year)s?(?= ago\b))"
+)
+_VAGUE_WORDS = ("less than a", "about a", " ago")
+DURATION_WORDS = frozenset({*_NAMED, *_VAGUE_WORDS})
 """One of these stands in every text with a number that is called a duration, in lower case."""
 _NEAR = 24
 _BEFORE_CLOCK = (" in ", " took ", " eta ", " uptime ")
@@ -88,9 +94,12 @@ def duration_spans(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]
             continue
         bare = _BARE.match(match[0])
         if bare is None or (bare["unit"] == "s" and bare["point"]) or _told(text, start, end):
+            start -= 2 if text.endswith(("[< ", ": < "), 0, start) else 0  # `< 1 ms`, as dotnet rounds
             yield start, (estimate.end() if (estimate := _ESTIMATE.match(text, end)) else end)
     if not DURATION_WORDS.isdisjoint(words):
         yield from _named(text)
+        if not words.isdisjoint(_VAGUE_WORDS):
+            yield from (match.span() for match in _VAGUE.finditer(text))
     if "real " in text:
         for match in _POSIX.finditer(text):
             yield match.span(1)

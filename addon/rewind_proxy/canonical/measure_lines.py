@@ -1,0 +1,206 @@
+"""Lines of tool results that say what a machine was doing meanwhile, and how quick it was.
+
+Times alone are in `durations`. A size, a count or a result is none of this.
+"""
+
+from __future__ import annotations
+
+from rewind_proxy.canonical.line_rule import BLANKS as _G
+from rewind_proxy.canonical.line_rule import CLOCK as _CLOCK
+from rewind_proxy.canonical.line_rule import NUMBER as _NUMBER
+from rewind_proxy.canonical.line_rule import RATE as _RATE
+from rewind_proxy.canonical.line_rule import LineRule
+from rewind_proxy.canonical.line_rule import line_rule as _line
+
+_BLANKS = r"[ \t]{0,40}"
+_SPENT = r"[0-9]{1,3}:[0-9]{2}:[0-9]{2}\.[0-9]{3}"
+# An address that a router or Docker gave this machine (RFC 1918).
+_PRIVATE = r"(?:10|172\.(?:1[6-9]|2[0-9]|3[01])|192\.168)(?:\.[0-9]{1,3}){2,3}"
+
+MEASURES: tuple[LineRule, ...] = (
+    # What the machine was doing meanwhile.
+    _line(
+        "RS204",
+        "measure",
+        ("load average",),
+        rf"(?:top - | )?({_CLOCK} up [^\n]{{1,60}}?load averages?:(?: [0-9.,]{{1,12}}){{3}})",
+    ),
+    _line(
+        "RS204",
+        "measure",
+        ("it/s", "s/it"),
+        r"[^\n]{0,200}?(\[[0-9:?]{4,10}<[0-9:?]{1,10},[ ]{0,4}[0-9.?]{1,12}(?:it/s|s/it)[^\]\n]{0,40}\])",
+    ),
+    _line("RS201", "duration", ("(cached)",), rf"ok{_G}\S{{1,200}}{_G}(\(cached\))(?!\w)"),
+    _line(
+        "RS201",
+        "duration",
+        (") seconds",),
+        r"[ \t]{0,20}Executed [0-9]{1,6} tests?, with [^\n]{1,80}? in "
+        r"([0-9.]{1,12} \([0-9.]{1,12}\) seconds)",
+    ),
+    _line(
+        "RS204",
+        "measure",
+        (", Memory: ",),
+        r"Time: ([0-9]{2}:[0-9]{2}(?::[0-9]{2})?(?:\.[0-9]{1,3})?, Memory: [0-9.]{1,12} ?[KMG]?B)",
+    ),
+    _line("RS201", "duration", ("/mdev", "/stddev"), r"(?:rtt|round-trip) [a-z/]{1,24} = ([0-9./]{1,64} ms)"),
+    _line(
+        "RS201",
+        "duration",
+        (" cpu ",),
+        r"[^\n]{0,200}?([0-9.]{1,12}s user [0-9.]{1,12}s system [0-9.]{1,12}% cpu [0-9:.]{1,12}) total",
+    ),
+    _line("RS204", "measure", (" zombie",), r"Tasks:([^\n]{1,120}? zombie)"),
+    _line("RS204", "measure", ("%Cpu(s)",), r"%Cpu\(s\):([^\n]{1,120}? st\b)"),
+    _line(
+        "RS204",
+        "measure",
+        (" buff/cache", " avail Mem"),
+        r"[KMG]iB (?:Mem|Swap) ?:([^\n]{1,120}?(?:cache|Mem))",
+    ),
+    # How quick a download or a copy was.
+    _line("RS204", "measure", ("Fetched ",), rf"Fetched [^\n]{{1,40}}? in [^\n]{{1,20}}? \(({_RATE})\)"),
+    _line("RS204", "measure", ("B/s)",), rf"[^\n]{{0,64}}?\(({_RATE})\) - "),
+    _line("RS204", "measure", ("B/s)",), rf"[^\n]{{0,220}}? at ({_RATE})\)"),
+    _line("RS204", "measure", ("B/s",), rf"[^\n]{{0,120}}? \| ({_RATE})(?=,|$|\n)"),
+    _line("RS204", "measure", (" copied, ",), rf"[^\n]{{0,120}}? copied, [^\n]{{1,24}}?, ({_RATE})"),
+    _line(
+        "RS204",
+        "measure",
+        ("━", "█|", "─ "),
+        rf"[^\n]{{0,160}}?[kKMGT]?B ({_RATE}(?: (?:eta )?(?:[0-9:]{{4,10}}|-[:-]{{3,10}}))?)",
+    ),
+    _line("RS204", "measure", (" bytes/sec",), rf"sent [^\n]{{1,80}}?{_G}({_NUMBER}) bytes/sec"),
+    _line("RS204", "measure", (" per second",), r"Requests per second:[ ]{1,8}([0-9.]{1,16}) \["),
+    _line("RS201", "duration", (" per request",), r"Time per request:[ ]{1,8}([0-9.]{1,16}) \["),
+    _line(
+        "RS204",
+        "measure",
+        ("Dload",),
+        rf"{_BLANKS}Dload{_G}Upload{_G}Total{_G}Spent{_G}Left{_G}Speed\n"
+        rf"((?:\n{{0,2}}{_BLANKS}(?:[0-9]{{1,3}}{_G}[0-9.kMGT]{{1,8}}{_G}){{3}}[0-9.kMGT]{{1,8}}{_G}[0-9.kMGT]{{1,8}}"
+        rf"(?:{_G}[0-9:dh-]{{5,8}}){{3}}{_G}[0-9.]{{1,8}}[kMGT]?)+)",
+    ),
+    _line(
+        "RS204",
+        "measure",
+        (" ns/op",),
+        rf"Benchmark[^\s-]{{1,120}}(?:-([0-9]{{1,4}}))?{_G}([0-9]{{1,12}}){_G}[0-9.]{{1,16}} ns/op"
+        rf"(?:{_G}([0-9.]{{1,16}}) MB/s)?",
+    ),
+    # Git on the threads of this machine; how much memory systemd counts, and how many threads it allows.
+    _line("RS204", "measure", ("Delta compression",), r"Delta compression using up to ([0-9]{1,4}) threads"),
+    _line(
+        "RS204",
+        "measure",
+        ("Memory: ",),
+        r"[ \t]{1,20}Memory: ([0-9.]{1,10}[KMGT]?B?(?: \([a-z]{1,12}: [^)\n]{1,80}\))?)\n[ \t]{1,20}CPU: ",
+    ),
+    _line("RS204", "measure", ("Tasks: ",), r"[ \t]{1,20}Tasks: [0-9]{1,8} \(limit: ([0-9]{1,9})\)"),
+    # Minitest, sqlite, composer, tsc, Ansible.
+    _line(
+        "RS204",
+        "measure",
+        (" runs/s",),
+        r"Finished in [^\n]{1,40}?, ([0-9.]{1,16} runs/s, [0-9.]{1,16} assertions/s)",
+    ),
+    _line(
+        "RS201",
+        "duration",
+        ("Run Time: ",),
+        r"Run Time: (real(?: [a-z]{0,4} ?[0-9.]{1,12}){3})",
+    ),
+    _line("RS204", "measure", ("Memory used: ",), r"Memory used:[ ]{1,20}([0-9]{1,12}K)"),
+    _line(
+        "RS204",
+        "measure",
+        ("Memory usage: ",),
+        r"[^\n]{0,24}?Memory usage: ([0-9.]{1,10}[KMG]?i?B(?: \(peak: [0-9.]{1,10}[KMG]?i?B\))?)",
+    ),
+    _line(
+        "RS201",
+        "duration",
+        (" ***",),
+        rf"[^\n]{{0,80}}?(\({_SPENT}\){_G}{_SPENT}) \*\*\*",
+    ),
+    # What measures speed.
+    _line(
+        "RS204",
+        "measure",
+        ("change: [",),
+        r"[ \t]{0,40}(?:time: {1,4})?change: (\[[^\]\n]{5,60}\] \(p = [0-9.]{1,8} [<>] [0-9.]{1,8}\))",
+    ),
+    _line("RS204", "measure", (" runs",), r"[ ]{0,4}Range \(min … max\): [^\n]{1,60}? ([0-9]{1,8}) runs"),
+    _line("RS204", "measure", (" ns/iter",), r"[^\n]{0,200}? ns/iter \(\+/- ([0-9.,]{1,16})\)"),
+    _line(
+        "RS204",
+        "measure",
+        (" requests per second",),
+        r"[^\n]{0,80}?([0-9]{1,9}\.[0-9]{1,3}) requests per second",
+    ),
+    _line(
+        "RS204",
+        "measure",
+        ("/sec:",),
+        rf"{_BLANKS}(?:Requests|Transfer)/sec:[ \t]{{0,20}}([0-9.]{{1,16}}[KMG]?B?)",
+    ),
+    _line(
+        "RS204",
+        "measure",
+        (" fps=",),
+        r"frame=[ 0-9]{1,12} fps=[ ]{0,4}([0-9.]{1,6}) [^\n]{1,120}? speed=[ ]{0,4}([0-9.e+]{1,10}x)",
+    ),
+    _line("RS204", "measure", ("\ncpu: ",), r"cpu: ([^\n]{1,100})\n(?=Benchmark)"),
+    # Test runners on many processors, and what ExUnit draws.
+    _line("RS204", "measure", (" workers",), r"[^\n]{0,40}?created: ([0-9]{1,3}/[0-9]{1,3}) workers"),
+    _line("RS204", "measure", (" workers [",), r"([0-9]{1,3}) workers \[[0-9]{1,8} items?\]"),
+    _line(
+        "RS203",
+        "seed",
+        (", max_cases: ",),
+        r"Running ExUnit with seed: ([0-9]{1,12}), max_cases: ([0-9]{1,4})",
+    ),
+    # Containers, and how much a disk of Windows has left.
+    _line(
+        "RS204",
+        "measure",
+        ("iB / ",),
+        rf"[0-9a-f]{{12}}{_G}\S{{1,100}}{_G}([0-9.]{{1,8}}%{_G}[0-9.]{{1,8}}[KMGT]?i?B /[^\n]{{1,160}})",
+    ),
+    _line(
+        "RS204",
+        "measure",
+        (" bytes free",),
+        rf"{_BLANKS}[0-9]{{1,8}} Dir\(s\){_G}([0-9.,]{{1,24}}) bytes free",
+    ),
+    # The port of this end; other names of this machine.
+    _line(
+        "RS203",
+        "port",
+        (" from ",),
+        r"\* [^\n]{1,160}? from [0-9a-fA-F.:]{3,45} port ([0-9]{1,5})(?= |\n|\Z)",
+    ),
+    _line(
+        "RS204",
+        "host",
+        ("etwork:",),
+        rf"[^\w\n]{{0,12}}(?:On Your )?Network:{_G}https?://({_PRIVATE})(?::[0-9]{{2,5}})?",
+    ),
+    _line("RS204", "host", ("Running on http",), rf" ?\* Running on https?://({_PRIVATE}):"),
+    # Where it is on a disk: `find -ls`, `ls -li`, `stat`.
+    _line(
+        "RS203",
+        "inode",
+        (" -r", " -w", " dr", " lr"),
+        rf"[ ]{{0,12}}([0-9]{{1,20}})(?:{_G}[0-9]{{1,12}})?{_G}[-dl][-rwxsStT]{{9}}[.+@]?{_G}",
+        numbered=True,
+    ),
+    _line(
+        "RS203",
+        "device",
+        ("Device: ",),
+        rf"Device: ([0-9a-f]{{1,8}}(?:h/[0-9]{{1,12}}d|,[0-9]{{1,12}})){_G}Inode: ",
+    ),
+)
