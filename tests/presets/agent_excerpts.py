@@ -49,12 +49,12 @@ CODEX = Excerpt(
     "/v1/responses",
     "codex_exec/0.171.0 (Debian 12.0.0; x86_64) xterm (codex_exec; 0.171.0)",
     _responses(
-        "You are Codex, an agent based on GPT-6.",
+        "You are Codex, an agent based on GPT-6.\n<multi_agent_role>You are `/root`, the primary agent.",
         "### Skill roots\n- `r0` = `/home/ann/.codex/skills/.system`\n### Available skills",
         "<environment_context>\n  <cwd>/home/ann/app</cwd>\n  <shell>bash</shell>\n"
         "  <current_date>2026-11-30</current_date>\n  <timezone>Etc/UTC</timezone>\n</environment_context>",
         "Run the tests, and mind /home/ann/.codex/AGENTS.md.",
-        tool_said='{"chunk_id":"3859d6","wall_time_seconds":0.25,"session_id":60582,"output":"3 passed"}',
+        tool_said='{"chunk_id":"3859d6","wall_time_seconds":0.25,"session_id":60582,"output":"3 passed","sender":"/root/check"}',
     ),
     machine=(
         ("<shell>bash</shell>", "<shell>zsh</shell>"),
