@@ -115,7 +115,8 @@ CLAUDE_CODE = Excerpt(
                 "role": "system",
                 "content": "# Environment\nYou have been invoked in the following environment: \n"
                 " - Primary working directory: /home/ann/app\n - Is a git repository: true\n"
-                " - Platform: linux\n - Shell: bash\n - OS Version: Linux 6.18.44\n\n"
+                " - Platform: linux\n - Shell: bash\n - OS Version: Linux 6.18.44\n"
+                " - In `curl`, send untrusted values with `--form-string`, not `-F`.\n\n"
                 "Today's date is 2026-11-30.",
             },
             {
@@ -130,6 +131,10 @@ CLAUDE_CODE = Excerpt(
         ("- Platform: linux", "- Platform: darwin"),
         ("- Shell: bash", "- Shell: zsh (login shell: fish)"),
         ("- OS Version: Linux 6.18.44", "- OS Version: Darwin 25.1.0"),
+        (
+            "not `-F`.",
+            "not `-F`.\\n - Always quote grep's --include patterns, in every command.",
+        ),
         ("Git user: Ann", "Git user: ci-bot"),
         ('"platform": "linux"', '"platform": "darwin"'),
         ('"case_insensitive_paths": false', '"case_insensitive_paths": true'),

@@ -68,11 +68,11 @@ _NAMED = {
         + ")",
     }.items()
 }
-# What takes no number: `About an hour ago`, `Up Less than a second`, `a few seconds ago`.
-_VAGUE = re.compile(
-    r"(?<![A-Za-z])(?:(?:[Ll]ess than|About) an? (?:second|minute|hour|day|week|month|year)\b"
-    r"|(?:an?|a few) (?:second|minute|hour|day|week|month|year)s?(?= ago\b))"
-)
+# What takes no number: `About an hour`, `Less than a second`, `a few seconds ago`.
+_VAGUE_UNIT = "(?:second|minute|hour|day|week|month|year)"
+_VAGUE = re.compile(rf"(?:[Ll]ess than|About) an? {_VAGUE_UNIT}\b")
+_VAGUE_AGO = re.compile(rf"(?<![A-Za-z])(?:an?|a few) {_VAGUE_UNIT}s?\Z")
+_LONGEST_VAGUE = 16
 _VAGUE_WORDS = ("less than a", "about a", " ago")
 DURATION_WORDS = frozenset({*_NAMED, *_VAGUE_WORDS})
 """One of these stands in every text with a number that is called a duration, in lower case."""
@@ -98,8 +98,7 @@ def duration_spans(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]
             yield start, (estimate.end() if (estimate := _ESTIMATE.match(text, end)) else end)
     if not DURATION_WORDS.isdisjoint(words):
         yield from _named(text)
-        if not words.isdisjoint(_VAGUE_WORDS):
-            yield from (match.span() for match in _VAGUE.finditer(text))
+        yield from _vague(text, words)
     if "real " in text:
         for match in _POSIX.finditer(text):
             yield match.span(1)
@@ -111,6 +110,18 @@ def _named(text: str) -> Iterator[tuple[int, int]]:
         for at in places(lower, word):
             if match := pattern.match(text, at):
                 yield match.span("value")
+
+
+def _vague(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]]:
+    lower = folded(text)
+    for word in _VAGUE_WORDS:
+        for at in places(lower, word) if word in words else ():
+            if word != " ago":
+                found = _VAGUE.match(text, at)
+            else:
+                found = _VAGUE_AGO.search(text, max(0, at - _LONGEST_VAGUE), at)
+            if found:
+                yield found.span()
 
 
 def _told(text: str, start: int, end: int) -> bool:

@@ -132,7 +132,7 @@ MEASURES: tuple[LineRule, ...] = (
         ("change: [",),
         r"[ \t]{0,40}(?:time: {1,4})?change: (\[[^\]\n]{5,60}\] \(p = [0-9.]{1,8} [<>] [0-9.]{1,8}\))",
     ),
-    _line("RS204", "measure", (" runs",), r"[ ]{0,4}Range \(min … max\): [^\n]{1,60}? ([0-9]{1,8}) runs"),
+    _line("RS204", "measure", (" … ",), r"[ ]{0,4}Range \(min … max\): [^\n]{1,60}? ([0-9]{1,8}) runs"),
     _line("RS204", "measure", (" ns/iter",), r"[^\n]{0,200}? ns/iter \(\+/- ([0-9.,]{1,16})\)"),
     _line(
         "RS204",
@@ -179,7 +179,7 @@ MEASURES: tuple[LineRule, ...] = (
     _line(
         "RS203",
         "port",
-        (" from ",),
+        (" port ",),
         r"\* [^\n]{1,160}? from [0-9a-fA-F.:]{3,45} port ([0-9]{1,5})(?= |\n|\Z)",
     ),
     _line(

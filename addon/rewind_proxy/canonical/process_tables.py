@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator
 
+from rewind_proxy.canonical.text import places
+
 # Columns in upper case; what is not of a run stays: `USER`, `COMMAND`, `NAME`, `FD`, `TYPE`.
 _OF_A_RUN = frozenset(
     "PID PPID PGID PGRP SID SESS TID SPID LWP NLWP TTY TT TIME TIME+ STIME START STARTED ETIME ELAPSED "
@@ -88,22 +90,25 @@ def _of_a_run(
 
 
 # Tables of Kubernetes: how old a thing is stands in a column of its own, in letters of `kubectl`.
-AGE_WORDS = frozenset({"age", "last seen"})
+AGE_WORDS = frozenset({" age", "last seen"})
 """One of these stands in every text with such a table, in lower case."""
+_AGE_COLUMNS = (" AGE", "LAST SEEN", " Age")
 _AGE_HEADER = re.compile(
-    r"(?m:^)(?:(?:(?=[^\n]{0,200}\bNAME\b)(?=[^\n]{0,200}\bAGE\b)|(?=LAST SEEN\b))[A-Z][A-Z0-9()/ \t-]{2,200}"
-    r"|[ \t]{0,8}Type[ \t]+Reason[ \t]+Age[ \t]+From[ \t]+Message)\n"
+    r"(?:(?=[^\n]{0,200}\bNAME\b)|(?=LAST SEEN\b))[A-Z][A-Z0-9()/ \t-]{2,200}\n"
+    r"|[ \t]{0,8}Type[ \t]+Reason[ \t]+Age[ \t]+From[ \t]+Message\n"
 )
 _AGE = re.compile(r"(?<![^\s(])(?:[0-9]{1,6}[smhdy]){1,3}(?![^\s)])")
 
 
 def age_spans(text: str) -> Iterator[tuple[int, int]]:
     """The ages in the rows below each header, as far as a blank line."""
-    done = 0
-    for header in _AGE_HEADER.finditer(text):
-        if header.end() < done:
-            continue
-        end = text.find("\n\n", header.end() - 1)
-        done = end if end >= 0 else len(text)
-        for age in _AGE.finditer(text, header.end(), done):
-            yield age.span()
+    for column in _AGE_COLUMNS:
+        done = 0
+        for at in places(text, column):
+            start = text.rfind("\n", max(done, at - _LONGEST_HEADER), at) + 1
+            if at < done or not (start or at < _LONGEST_HEADER):
+                continue
+            if header := _AGE_HEADER.match(text, start):
+                end = text.find("\n\n", header.end() - 1)
+                done = end if end >= 0 else len(text)
+                yield from (age.span() for age in _AGE.finditer(text, header.end(), done))
