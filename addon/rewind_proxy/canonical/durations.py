@@ -15,7 +15,9 @@ _NUMBER = r"[0-9]++(?:\.[0-9]++)?+"
 _SMALL = r"(?:ms|msecs?|millis|milliseconds?|[uµμ]s|[uµμ]secs?|microseconds?|ns|nsecs?|nanoseconds?)"
 _AND = r"(?:,? (?:and )?)?"
 # pytest adds `(0:01:02)` to what takes a minute.
-_SECONDS = rf"(?:seconds?|secs?|s)(?:{_AND}{_NUMBER} ?{_SMALL}| \([0-9]+:[0-9]{{2}}:[0-9]{{2}}\))?"
+_SECONDS = (
+    rf"(?:seconds?|secs?|s)(?:{_AND}{_NUMBER} ?{_SMALL}| \([0-9]+:[0-9]{{2}}:[0-9]{{2}}(?:\.[0-9]+)?\))?"
+)
 _MINUTES = rf"(?:minutes?|mins?|m)(?:{_AND}{_NUMBER} ?{_SECONDS})?"
 _HOURS = rf"(?:hours?|hrs?|h)(?:{_AND}{_NUMBER} ?(?:{_MINUTES}|{_SECONDS}))?"
 _DAYS = rf"(?:days?|d){_AND}{_NUMBER} ?{_HOURS}"
@@ -94,7 +96,10 @@ def duration_spans(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]
             continue
         bare = _BARE.match(match[0])
         if bare is None or (bare["unit"] == "s" and bare["point"]) or _told(text, start, end):
-            start -= 2 if text.endswith(("[< ", ": < "), 0, start) else 0  # `< 1 ms`, as dotnet rounds
+            if text.endswith(("[< ", ": < "), 0, start):
+                start -= 2  # `< 1 ms`, as dotnet rounds
+            elif text.endswith("[ ", 0, start):
+                start -= 1  # as Maven makes short ones as long as others
             yield start, (estimate.end() if (estimate := _ESTIMATE.match(text, end)) else end)
     if not DURATION_WORDS.isdisjoint(words):
         yield from _named(text)

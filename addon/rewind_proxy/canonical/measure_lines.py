@@ -203,4 +203,51 @@ MEASURES: tuple[LineRule, ...] = (
         ("Device: ",),
         rf"Device: ([0-9a-f]{{1,8}}(?:h/[0-9]{{1,12}}d|,[0-9]{{1,12}})){_G}Inode: ",
     ),
+    # What fills a line up to the width of a terminal: pytest's summary, and where it has written a report.
+    _line(
+        "RS204",
+        "measure",
+        ("\n=",),
+        r"(={1,200}) [^\n=]{1,200}? in [0-9.]{1,12}s(?: \([0-9:, a-z]{4,24}\))? (={1,200})(?=\n|\Z)",
+    ),
+    _line(
+        "RS204",
+        "measure",
+        ("\n-",),
+        r"(-{1,200}) [Gg]enerated [a-z]{2,8} (?:file|report): [^\n]{1,400}? (-{1,200})(?=\n|\Z)",
+    ),
+    # tox, gotestsum, Docker's and others' logs by seconds, k6, golangci-lint, oxlint, Next.js.
+    _line(
+        "RS201",
+        "duration",
+        ("=setup[",),
+        r"[^\n]{1,80}? \(([0-9.]{1,12}=setup\[[^\n)]{1,120}\] seconds)\)",
+    ),
+    _line("RS201", "duration", ("(cached)",), rf"[✓✖∅]{_G}\S{{1,200}} \((cached)\)"),
+    _line(
+        "RS201",
+        "duration",
+        ("INFO[", "WARN[", "ERRO[", "DEBU[", "FATA["),
+        r"(?:\x1b\[[0-9;]{1,8}m)?[A-Z]{4}(?:\x1b\[[0-9;]{0,8}m)?\[([0-9]{4,8})\] ",
+    ),
+    _line(
+        "RS204",
+        "measure",
+        ("..:",),
+        rf"{_BLANKS}(?:[✓✗] )?[a-z_]{{3,40}}\.{{2,60}}: [^\n]{{1,60}}?{_G}([0-9.]{{1,12}}(?: [kMG]?B)?/s)"
+        r"(?=\n|\Z)",
+    ),
+    _line(
+        "RS204",
+        "measure",
+        (" samples, avg is ",),
+        r"[^\n]{0,80}?Memory: ([0-9]{1,8} samples, avg is [0-9.]{1,12}MB, max is [0-9.]{1,12}MB)",
+    ),
+    _line(
+        "RS204",
+        "measure",
+        (" using ",),
+        rf"{_BLANKS}(?:Finished in|✓ Generating static pages) [^\n]{{1,120}}?"
+        r" using ([0-9]{1,4} (?:thread|worker)s?)",
+    ),
 )

@@ -28,6 +28,7 @@ def _rule(rule: str, kind: str, words: tuple[str, ...], pattern: str, *, numbere
 
 
 _IS = r"[\"'\\]{0,4}+[ \t]{0,4}+[:=>][ \t]{0,4}+[\"'\\]{0,4}+"
+_QUOTED = r"\\{0,3}\":[ ]?\\{0,3}\""
 _AGENT = r"(a(?=[a-f]*[0-9])[0-9a-f]{7,32})(?![A-Za-z0-9_])"
 _TASK = r"(b[a-z0-9]{8})(?![A-Za-z0-9_])"
 # A letter after a digit, or more consonants in a row than words have: not `blueberry`, not `banana123`.
@@ -267,4 +268,48 @@ NOISE_IN_TOOL_RESULTS = (
     ),
     # The port of a client, as uvicorn logs it.
     _rule("RS203", "port", ("127.0.0.1:",), r"127\.0\.0\.1:([0-9]{5}) - \"", numbered=False),
+    # Seeds and memory of other test runners; logs of pino and bunyan; Redis and MongoDB.
+    _rule(
+        "RS203",
+        "seed",
+        ("--random=true --seed=", "elm-test --fuzz "),
+        r"(?:--random=true|elm-test --fuzz [0-9]{1,8}) --seed[ =]([0-9]{1,20})\b",
+        numbered=False,
+    ),
+    _rule("RS204", "measure", ("maxrss:",), r"MaxRSS:([0-9]{1,8}[KMG]?)\b", numbered=False),
+    _rule(
+        "RS204",
+        "host",
+        ("hostname",),
+        rf"hostname{_QUOTED}([\w.-]{{1,64}})(?=\\{{0,3}}\",\\{{0,3}}\"pid\\{{0,3}}\":)",
+        numbered=False,
+    ),
+    _rule(
+        "RS204",
+        "host",
+        ("pid",),
+        rf"pid\\{{0,3}}\":[0-9]{{1,8}},\\{{0,3}}\"hostname{_QUOTED}([\w.-]{{1,64}})\\{{0,3}}\"",
+        numbered=False,
+    ),
+    _rule("RS203", "server", ("run_id:",), r"run_id:([0-9a-f]{40})\b"),
+    _rule(
+        "RS201", "duration", ("uptime_in_",), r"uptime_in_(?:seconds|days):([0-9]{1,12})\b", numbered=False
+    ),
+    _rule("RS203", "object", ("objectid(",), r"ObjectId\(\\{0,3}[\"']([0-9a-f]{24})\\{0,3}[\"']\)"),
+    # Moments as Python and Rust print them.
+    _rule(
+        "RS103",
+        "time",
+        ("datetime.datetime(",),
+        r"datetime\.datetime\(((?:19|20)[0-9]{2}(?:, [0-9]{1,2}){5}, [0-9]{1,6})",
+        numbered=False,
+    ),
+    _rule(
+        "RS103",
+        "time",
+        ("time.struct_time(",),
+        r"time\.struct_time\((tm_year=[a-z_0-9=, ]{60,160}tm_isdst=-?[0-9])\)",
+        numbered=False,
+    ),
+    _rule("RS204", "measure", ("tv_sec: ",), r"tv_sec: ([0-9]{1,12}, tv_nsec: [0-9]{1,9})\b", numbered=False),
 )
