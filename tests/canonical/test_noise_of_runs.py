@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from canonical.scrubbing import scrubbed
@@ -105,7 +107,6 @@ RUNS = [
     ("[INFO] app ... SUCCESS [{}]", " 1.234 s", "01:02 min"),
     ("✓ pkg/a ({})", "12ms", "cached"),
     ("INFO[{}] starting", "0000", "0012"),
-    ("{} INF starting", "9:00AM", "10:30PM"),
     ('{{"pid":{0},"hostname":"{1}","msg":"x"}}', ("12345", "laptop"), ("7", "ci-1")),
     ('{{"hostname":"{1}","pid":{0},"msg":"x"}}', ("12345", "laptop"), ("7", "ci-1")),
     ("iterations.....: 10 {}/s", "9.87", "8"),
@@ -122,12 +123,15 @@ RUNS = [
     ("Output too large ({}). Full output saved", "52.1KB", "53KB"),
 ]
 
+CLOCKS = [("{} INF starting", "9:00AM", "10:30PM")]
+"""What is looked for at the starts of a text's own lines only."""
+
 
 def _filled(text: str, values: str | tuple[str, ...]) -> str:
     return text.format(*([values] if isinstance(values, str) else values))
 
 
-@pytest.mark.parametrize(("text", "one", "other"), RUNS, ids=[run[0][:40] for run in RUNS])
+@pytest.mark.parametrize(("text", "one", "other"), [*RUNS, *CLOCKS], ids=lambda value: str(value)[:40])
 def test_two_runs_are_alike(text: str, one: str | tuple[str, ...], other: str | tuple[str, ...]) -> None:
     """What is another on each run, in another folder or on another machine goes from a tool's result."""
     here, there = _filled(text, one), _filled(text, other)
@@ -135,9 +139,23 @@ def test_two_runs_are_alike(text: str, one: str | tuple[str, ...], other: str | 
     assert scrubbed(here, "tool_result") == scrubbed(there, "tool_result")
 
 
+@pytest.mark.parametrize(("text", "one", "other"), RUNS, ids=[run[0][:40] for run in RUNS])
+def test_two_runs_are_alike_in_json(
+    text: str, one: str | tuple[str, ...], other: str | tuple[str, ...]
+) -> None:
+    """So it does where a tool gives back what a command printed as a member of JSON, or of JSON in that."""
+    here, there = (json.dumps({"code": 0, "output": f"{_filled(text, run)}\n"}) for run in (one, other))
+    assert scrubbed(here, "tool_result") == scrubbed(there, "tool_result")
+    here, there = (json.dumps({"result": each}, indent=2) for each in (here, there))
+    assert scrubbed(here, "tool_result") == scrubbed(there, "tool_result")
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
+        ('{"a":"PID CMD\\n 1 x\\n"}', '{"a":"PID CMD\\n 1 y\\n"}'),
+        ('{"a":"PID CMD\\n 1 x\\n","pids":3}', '{"a":"PID CMD\\n 1 x\\n","pids":4}'),
+        ('{"a":"x\\n","b":"y"}', '{"a":"x\\n","b":"z"}'),
         ("[main 1a2b3c4] a\n 1 file changed", "[main 1a2b3c4] a\n 2 files changed"),
         ("[worker 1234567] started", "[worker 1234568] started"),
         ("NAME READY AGE\na 1/1 5d\n", "NAME READY AGE\na 0/1 5d\n"),

@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator
 
 from rewind_proxy.canonical.durations import DURATION_WORDS, duration_spans
+from rewind_proxy.canonical.literals import Literals
 from rewind_proxy.canonical.noise_http import PROXY_WORDS, proxy_spans
 from rewind_proxy.canonical.noise_lines import LINE_WORDS, line_spans
 from rewind_proxy.canonical.noise_rules import NOISE_IN_TOOL_RESULTS
 from rewind_proxy.canonical.process_tables import AGE_WORDS, PROCESS_WORDS, age_spans, process_spans
+from rewind_proxy.canonical.quoted import quoted_strings
 from rewind_proxy.canonical.spans import Span
 from rewind_proxy.canonical.text import folded, places
 
@@ -69,8 +71,23 @@ NOISE_WORDS = DURATION_WORDS.union(
 """One of these stands in every text with noise that is no duration, in lower case."""
 
 
-def noise_spans(text: str, words: frozenset[str]) -> Iterator[Span]:
-    """What is noise in the text of a tool result. `words` are those of `NOISE_WORDS` that it holds."""
+_WORDS = Literals(NOISE_WORDS)
+_DEEPEST = 3
+
+
+def noise_spans(text: str, words: frozenset[str], depth: int = 0) -> Iterator[Span]:
+    """What is noise in the text of a tool result. `words` are those of `NOISE_WORDS` that it holds.
+
+    In strings of JSON too, which may be in strings themselves: `depth` says in how many `text` is.
+    """
+    if depth < _DEEPEST:
+        for quoted in quoted_strings(text):
+            for span in noise_spans(quoted.text, _WORDS.within(quoted.text.lower()), depth + 1):
+                yield span._replace(start=quoted.place(span.start), end=quoted.place(span.end))
+    yield from _plain_spans(text, words)
+
+
+def _plain_spans(text: str, words: frozenset[str]) -> Iterator[Span]:
     if not PROCESS_WORDS.isdisjoint(words):
         for start, end in process_spans(text):
             yield Span(start, end, "RS202", "process", text[start:end], numbered=False)
