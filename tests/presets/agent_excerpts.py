@@ -54,7 +54,8 @@ CODEX = Excerpt(
         "<environment_context>\n  <cwd>/home/ann/app</cwd>\n  <shell>bash</shell>\n"
         "  <current_date>2026-11-30</current_date>\n  <timezone>Etc/UTC</timezone>\n</environment_context>",
         "Run the tests, and mind /home/ann/.codex/AGENTS.md.",
-        tool_said='{"chunk_id":"3859d6","wall_time_seconds":0.25,"session_id":60582,"output":"3 passed","sender":"/root/check"}',
+        tool_said='{"chunk_id":"3859d6","wall_time_seconds":0.25,"session_id":60582,"output":"3 passed",'
+        '"sender":"/root/check"}',
     ),
     machine=(
         ("<shell>bash</shell>", "<shell>zsh</shell>"),

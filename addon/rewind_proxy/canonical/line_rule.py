@@ -14,7 +14,7 @@ DATED = rf"20[0-9]{{2}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{CLOCK}{_ZONE}"
 NUMBER = "[0-9]{1,12}(?:[.,][0-9]{1,9})*"
 _SIZE = "(?:[kKMGT]i?)?"
 RATE = rf"{NUMBER} ?(?:{_SIZE}B|{_SIZE}bytes)/s(?:ec)?"
-BLANKS = r"[ \t]{1,40}"
+GAP = r"[ \t]{1,40}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,11 @@ class LineRule:
     literals: tuple[str, ...]
     pattern: re.Pattern[str]
     numbered: bool = False
+    """Whether equal values are told from others."""
 
 
 def line_rule(
     rule: str, kind: str, literals: tuple[str, ...], pattern: str, *, numbered: bool = False
 ) -> LineRule:
+    """A rule, and its pattern compiled."""
     return LineRule(rule, kind, literals, re.compile(pattern, re.ASCII), numbered)

@@ -9,91 +9,70 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rewind_proxy.canonical.line_rule import (
-    BLANKS as _G,
-)
-from rewind_proxy.canonical.line_rule import (
-    CLOCK as _CLOCK,
-)
-from rewind_proxy.canonical.line_rule import (
-    DATED as _DATED,
-)
-from rewind_proxy.canonical.line_rule import (
-    PID as _PID,
-)
-from rewind_proxy.canonical.line_rule import (
-    WHEN as _WHEN,
-)
-from rewind_proxy.canonical.line_rule import (
-    LineRule,
-)
-from rewind_proxy.canonical.line_rule import (
-    line_rule as _line,
-)
+from rewind_proxy.canonical.line_rule import CLOCK, DATED, GAP, PID, WHEN, LineRule, line_rule
 from rewind_proxy.canonical.measure_lines import MEASURES
 from rewind_proxy.canonical.spans import Span
 from rewind_proxy.canonical.text import places
 
 _REACH = 240
 """How far from the start of its line a literal may stand."""
-
-
 _STATE = r"[RSDIWNLtXl<+s]{1,6}"
 _START = r"(?:[0-9]{1,2}:[0-9]{2}(?:AM|PM)?|[A-Z][a-z]{2}[0-9]{1,2}|[0-9]{4})"
 _TTY = r"(?:\?{1,2}|-|(?:pts/|tty)\w{1,6}|con\w{0,6}|s[0-9]{3})"
 _OF_AUX = (
-    rf"[0-9.]{{1,5}}{_G}[0-9.]{{1,5}}{_G}[0-9]{{1,12}}{_G}[0-9]{{1,12}}{_G}{_TTY}{_G}{_STATE}{_G}{_START}"
+    rf"[0-9.]{{1,5}}{GAP}[0-9.]{{1,5}}{GAP}[0-9]{{1,12}}{GAP}[0-9]{{1,12}}{GAP}"
+    rf"{_TTY}{GAP}{_STATE}{GAP}{_START}"
 )
-_OF_EF = rf"[0-9]{{1,8}}{_G}[0-9]{{1,3}}{_G}{_START}{_G}{_TTY}"
+_OF_EF = rf"[0-9]{{1,8}}{GAP}[0-9]{{1,3}}{GAP}{_START}{GAP}{_TTY}"
 
 LINES_OF_TOOL_RESULTS = (
     # syslog and journald: the pid behind the program's name.
-    _line("RS202", "process", ("]: ",), rf"{_WHEN} [\w.:-]{{1,64}} [\w./@():-]{{1,64}}\[{_PID}\]: "),
+    line_rule("RS202", "process", ("]: ",), rf"{WHEN} [\w.:-]{{1,64}} [\w./@():-]{{1,64}}\[{PID}\]: "),
     # klog: the thread behind the time.
-    _line(
+    line_rule(
         "RS202",
         "process",
         (".go:",),
-        rf"[IWEF][0-9]{{4}} {_CLOCK}{_G}{_PID} [\w./-]{{1,80}}:[0-9]+\]",
+        rf"[IWEF][0-9]{{4}} {CLOCK}{GAP}{PID} [\w./-]{{1,80}}:[0-9]+\]",
     ),
     # Apple's log, PostgreSQL, nginx.
-    _line(
+    line_rule(
         "RS202",
         "process",
         ("\n20",),
-        rf"{_DATED} (?:[\w.-]{{1,40}}\[{_PID}:([0-9a-f]{{1,12}})\] "
-        rf"|\[(?:{_PID}\](?: \S{{1,40}})? [A-Z]{{3,9}}: |[a-z]{{3,8}}\] {_PID}#[0-9]{{1,6}}: ))",
+        rf"{DATED} (?:[\w.-]{{1,40}}\[{PID}:([0-9a-f]{{1,12}})\] "
+        rf"|\[(?:{PID}\](?: \S{{1,40}})? [A-Z]{{3,9}}: |[a-z]{{3,8}}\] {PID}#[0-9]{{1,6}}: ))",
     ),
     # Ruby's logger, Spring Boot, Android, Redis.
-    _line("RS202", "process", (", [",), rf"[DIWEFA], \[{_WHEN} #{_PID}\] "),
-    _line(
+    line_rule("RS202", "process", (", [",), rf"[DIWEFA], \[{WHEN} #{PID}\] "),
+    line_rule(
         "RS202",
         "process",
         (" --- [",),
-        rf"{_DATED}{_G}[A-Z]{{4,5}} {_PID} --- \["
+        rf"{DATED}{GAP}[A-Z]{{4,5}} {PID} --- \["
         r"(?:[^\n]{1,200}?\(process running for ([0-9.]{1,12})\))?",
     ),
-    _line(
+    line_rule(
         "RS202",
         "process",
         ("\n0", "\n1"),
-        rf"([0-9]{{2}}-[0-9]{{2}} {_CLOCK}{_G}{_PID}{_G}{_PID}) [VDIWEF] ",
+        rf"([0-9]{{2}}-[0-9]{{2}} {CLOCK}{GAP}{PID}{GAP}{PID}) [VDIWEF] ",
     ),
-    _line("RS202", "process", (":M ",), rf"{_PID}:M [0-9]{{1,2}} "),
+    line_rule("RS202", "process", (":M ",), rf"{PID}:M [0-9]{{1,2}} "),
     # What `ps` prints without its header, behind `grep`.
-    _line(
+    line_rule(
         "RS202",
         "process",
         (" pts/", "? ", " tty"),
-        rf"[\w.+-]{{1,32}}{_G}([0-9]{{1,8}}{_G}(?:{_OF_AUX}|{_OF_EF}){_G}[0-9:.-]{{1,12}})(?=[ \t])",
+        rf"[\w.+-]{{1,32}}{GAP}([0-9]{{1,8}}{GAP}(?:{_OF_AUX}|{_OF_EF}){GAP}[0-9:.-]{{1,12}})(?=[ \t])",
     ),
-    _line(
+    line_rule(
         "RS201",
         "duration",
         ("\n0", "\n1"),
         r"([0-9]{2}:[0-9]{2}) \+[0-9]{1,6}(?: [ {_-][0-9]{1,6}){0,2}: ",
     ),
-    _line(
+    line_rule(
         "RS201",
         "duration",
         ("elapsed ",),
@@ -102,23 +81,23 @@ LINES_OF_TOOL_RESULTS = (
         r"(?:\n[0-9]{1,12}inputs\+[0-9]{1,12}outputs "
         r"\([0-9]{1,12}major\+[0-9]{1,12}minor\)pagefaults [0-9]{1,12}swaps)?)",
     ),
-    _line("RS202", "process", ("]: segfault at ",), rf"[^\n]{{0,80}}?\[{_PID}\]: segfault at "),
+    line_rule("RS202", "process", ("]: segfault at ",), rf"[^\n]{{0,80}}?\[{PID}\]: segfault at "),
     # gunicorn; `jobs -l`; Chrome.
-    _line("RS202", "process", ("\n[",), rf"\[{_WHEN}\] \[{_PID}\] \["),
-    _line(
+    line_rule("RS202", "process", ("\n[",), rf"\[{WHEN}\] \[{PID}\] \["),
+    line_rule(
         "RS202",
         "process",
         ("\n[",),
-        rf"\[[0-9]{{1,3}}\](?:[+-]|{_G}){_G}?{_PID}{_G}(?=(?:Running|Done|Stopped|Terminated|Killed|Exit)\b)",
+        rf"\[[0-9]{{1,3}}\](?:[+-]|{GAP}){GAP}?{PID}{GAP}(?=(?:Running|Done|Stopped|Terminated|Killed|Exit)\b)",
     ),
-    _line(
+    line_rule(
         "RS202",
         "process",
         ("\n[",),
-        rf"\[{_PID}:{_PID}:([0-9]{{4}}/[0-9]{{6}}\.[0-9]{{3,6}}):[A-Z]{{3,9}}:",
+        rf"\[{PID}:{PID}:([0-9]{{4}}/[0-9]{{6}}\.[0-9]{{3,6}}):[A-Z]{{3,9}}:",
     ),
     # A commit that was made just now: its id depends on the clock.
-    _line(
+    line_rule(
         "RS203",
         "commit",
         ("\n[",),
@@ -126,46 +105,46 @@ LINES_OF_TOOL_RESULTS = (
         r"(?= (?:[0-9]{1,8} files? changed|(?:Author|Committer|Date): |create mode ))",
         numbered=True,
     ),
-    _line("RS203", "commit", ("Dropped ",), r"Dropped [\w/@{}]{1,64} \(([0-9a-f]{40})\)", numbered=True),
+    line_rule("RS203", "commit", ("Dropped ",), r"Dropped [\w/@{}]{1,64} \(([0-9a-f]{40})\)", numbered=True),
     # The kernel's: seconds since the machine was started.
-    _line("RS201", "duration", ("\n[",), r"\[([ ]{1,6}[0-9]{1,8}\.[0-9]{6}|[0-9]{5,8}\.[0-9]{6})\] "),
+    line_rule("RS201", "duration", ("\n[",), r"\[([ ]{1,6}[0-9]{1,8}\.[0-9]{6}|[0-9]{5,8}\.[0-9]{6})\] "),
     # Valgrind and the sanitisers.
-    _line("RS202", "process", ("\n==",), r"(==[0-9]{1,8}==)"),
-    _line(
+    line_rule("RS202", "process", ("\n==",), r"(==[0-9]{1,8}==)"),
+    line_rule(
         "RS202",
         "process",
         (".exe ",),
-        rf"[\w. -]{{1,40}}\.exe{_G}([0-9]{{1,8}}{_G}(?:Console|Services|RDP-Tcp#[0-9]{{1,4}})"
-        rf"{_G}[0-9]{{1,4}}{_G}"
+        rf"[\w. -]{{1,40}}\.exe{GAP}([0-9]{{1,8}}{GAP}(?:Console|Services|RDP-Tcp#[0-9]{{1,4}})"
+        rf"{GAP}[0-9]{{1,4}}{GAP}"
         r"[0-9][0-9.,]{0,12} K)",
     ),
-    _line("RS202", "process", ("├─", "└─"), rf"[ │\t]{{0,40}}[├└]─{_PID} (?=[\"/\w(])"),
-    _line(
+    line_rule("RS202", "process", ("├─", "└─"), rf"[ │\t]{{0,40}}[├└]─{PID} (?=[\"/\w(])"),
+    line_rule(
         "RS202",
         "process",
         ("LISTEN ", "ESTABLISHED ", "_WAIT "),
-        rf"(?:tcp|udp)6?{_G}[^\n]{{1,160}}?{_G}{_PID}/\S",
+        rf"(?:tcp|udp)6?{GAP}[^\n]{{1,160}}?{GAP}{PID}/\S",
     ),
-    _line("RS202", "process", (")─", ")-+-"), rf"[\w.@:-]{{1,40}}\({_PID}\)[─┬+-]{{1,4}}(?=[\w{{])"),
-    _line(
+    line_rule("RS202", "process", (")─", ")-+-"), rf"[\w.@:-]{{1,40}}\({PID}\)[─┬+-]{{1,4}}(?=[\w{{])"),
+    line_rule(
         "RS202",
         "process",
         ("/tcp: ", "/udp: "),
-        rf"[0-9]{{1,5}}/(?:tcp|udp):{_G}([0-9]{{1,8}}(?:{_G}[0-9]{{1,8}}){{0,20}})",
+        rf"[0-9]{{1,5}}/(?:tcp|udp):{GAP}([0-9]{{1,8}}(?:{GAP}[0-9]{{1,8}}){{0,20}})",
     ),
     # `lsof` without its header.
-    _line(
+    line_rule(
         "RS202",
         "process",
         (" TCP ", " UDP "),
-        rf"\S{{1,40}}{_G}{_PID}{_G}\S{{1,40}}{_G}[0-9]{{1,6}}[urw]{_G}IPv[46]{_G}(\S{{1,20}})"
-        rf"{_G}\S{{1,12}}{_G}(?:TCP|UDP) ",
+        rf"\S{{1,40}}{GAP}{PID}{GAP}\S{{1,40}}{GAP}[0-9]{{1,6}}[urw]{GAP}IPv[46]{GAP}(\S{{1,20}})"
+        rf"{GAP}\S{{1,12}}{GAP}(?:TCP|UDP) ",
     ),
-    _line("RS202", "process", ("goroutine ",), r"goroutine ([0-9]{1,8})(?: gp=\S{1,20} m=\S{1,20})? \["),
+    line_rule("RS202", "process", ("goroutine ",), r"goroutine ([0-9]{1,8})(?: gp=\S{1,20} m=\S{1,20})? \["),
     # PostgreSQL's plans.
-    _line("RS201", "duration", ("(actual time=",), r"[^\n]{1,200}?\(actual time=([0-9.]{1,24}) rows="),
+    line_rule("RS201", "duration", ("(actual time=",), r"[^\n]{1,200}?\(actual time=([0-9.]{1,24}) rows="),
     # BuildKit.
-    _line("RS201", "duration", ("\n#",), r"#[0-9]{1,4} ([0-9]{1,6}\.[0-9]{1,3}) "),
+    line_rule("RS201", "duration", ("\n#",), r"#[0-9]{1,4} ([0-9]{1,6}\.[0-9]{1,3}) "),
     *MEASURES,
 )
 LINE_WORDS = frozenset(literal.lower() for line in LINES_OF_TOOL_RESULTS for literal in line.literals)
