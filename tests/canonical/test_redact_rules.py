@@ -12,6 +12,7 @@ from rewind_proxy.canonical.redact import MARK, Redactor
 from rewind_proxy.canonical.redaction.engine import BUILT_IN_RULES
 
 REDACTOR = Redactor()
+UUID = "0a1b2c3d-4e5f-4a6b-8c7d-0e1f2a3b4c5d"
 # A line for each rule that goes by a prefix: the rule, and the credentials it is for.
 TOKENS: list[tuple[str, list[str]]] = [
     ("RW101", [fake("sk-", 48), fake("sk-", 24), fake_hex("sk-", 32), fake("sk-None-", 40)]),
@@ -43,6 +44,50 @@ TOKENS: list[tuple[str, list[str]]] = [
     ("RW123", [fake_hex("tid=", 32) + ";exp=1700000000;sku=pro;chat=1;8kp=1:" + fake_hex("", 64)]),
     ("RW124", [fake("wandb_v1_", 80)]),
     ("RW125", [fake("bce-v3/ALTAK-", 21) + fake_hex("/", 40)]),
+    ("RW106", [fake("xai-token-", 80)]),
+    (
+        "RW126",
+        [
+            fake("pa-", 43),
+            fake("llx-", 48),
+            fake("sk_", 43),
+            fake("sk_car_", 22),
+            fake("rpa_", 42).upper().replace("RPA", "rpa"),
+        ],
+    ),
+    ("RW126", [fake("ak-", 22), fake("as-", 22), fake("up_", 29), fake("flp_", 44), fake("m0-", 40)]),
+    ("RW126", [fake("esecret_", 40).lower(), fake("sess-", 40)]),
+    (
+        "RW127",
+        ["sk-helicone-" + "-".join(fake("", 7, str(i)).lower() for i in range(4)), fake_hex("dtn_", 64)],
+    ),
+    (
+        "RW127",
+        [
+            fake("pylf_v1_us_", 43),
+            fake("unkey_", 22),
+            fake("vtwn_", 30),
+            fake("vercel_blob_rw_", 16) + fake("_", 30),
+        ],
+    ),
+    (
+        "RW246",
+        [
+            fake("ghs_1234567_eyJ", 40) + fake(".eyJ", 60) + fake(".", 86),
+            fake("ghs_eyJ", 40) + fake(".eyJ", 60) + fake(".", 86),
+        ],
+    ),
+    ("RW247", [fake("hcaik_", 58).lower(), f"xaat-{UUID}", f"waka_{UUID}", fake_hex("dg_", 40)]),
+    ("RW248", [f"pat-na1-{UUID}", fake("dbtu_", 40), fake_hex("shptka_", 32), fake("bkct_", 40)]),
+    (
+        "RW248",
+        [
+            fake("ddp_", 36),
+            fake_hex(f"st.{UUID}.", 32) + fake_hex(".", 32),
+            fake("sk.eyJ", 80) + fake(".", 22),
+        ],
+    ),
+    ("RW248", [f"access-production-{UUID}", fake("APA91b", 134), "oauth:" + fake("", 30).lower()]),
     ("RW201", [fake(f"gh{kind}_", 36) for kind in "pousr"]),
     ("RW201", [fake("github_pat_", 22) + "_" + fake("", 59)]),
     ("RW202", [fake("glpat-", 20), fake("glpat-", 27) + ".01." + fake("", 9), fake("gldt-", 20)]),
@@ -154,6 +199,19 @@ NEAR_MISSES: dict[str, list[str]] = {
     "RW122": ["vcp_port", "vck_" + "x" * 24],
     "RW123": ["/x?tid=" + fake_hex("", 32) + "&a=b", "tid=12345;exp=1"],
     "RW125": ["bce-v3/ALTAK-short"],
+    "RW126": [
+        "as-" + "a" * 22,
+        "pa-" + "the-path-to-the-file-that-holds-the-answers1",
+        "sk_" + "a1" * 20,
+        "up_" + "A" * 29,
+    ],
+    "RW127": [
+        "sk-helicone-your-api-key-goes-here1",
+        "unkey_" + "x" * 22,
+        "vercel_blob_rw_token_of_the_store_you_made",
+    ],
+    "RW247": [f"id-{UUID}", "dg_" + "a" * 40, "hcaik_"],
+    "RW248": ["pat-na1-your-token", "oauth:" + "a" * 30, "dbtc_" + "x" * 40, "access-production-environment"],
     "RW201": ["ghp_" + "x" * 36, "ghp_...", "github_pat_" + "X" * 40],
     "RW202": ["glpat-" + "x" * 20, "glimt-…"],
     "RW204": ["AKIATOOSHORT", "da2-abcdefghijklmnopqrstuvwxyz", "ABSKLOOKSLIKEAWORD"],
@@ -356,6 +414,16 @@ SHAPED = {
     "airtable": ("use {} there", fake("pat", 14) + "." + fake_hex("", 64)),
     "terraform": ('credentials "x.test" {{ {} }}', fake("", 14) + ".atlasv1." + fake("", 67)),
     "asana": ("asana: 1/1201234567890123:{}", fake_hex("", 32)),
+    "azure": ("use {} there", fake("", 52) + "JQQJ9" + "9BACAC" + fake("", 21)),
+    "azure storage": ("use {} there", fake("", 76) + "+ASt" + fake("", 5) + "Q=="),
+    "azure cosmos": ("use {} there", fake("", 76) + "ACDb" + fake("", 5) + "A=="),
+    "azure functions": ("use {} there", fake("", 44) + "AzFu" + fake("", 5) + "w=="),
+    "azure registry": ("use {} there", fake("", 42) + "+ACRA" + fake("", 5)),
+    "azure bus": ("use {} there", fake("", 33) + "+ASbP" + fake("", 5) + "="),
+    "jetbrains": ("use {} there", "perm:YWRtaW4=.VG9rZW4=." + fake("", 30)),
+    "snyk": ("use {} there", fake_hex("snyk_uat.", 8) + fake(".", 90)),
+    "launchdarkly": ("launchdarkly: {}", f"sdk-{UUID}"),
+    "jwk": ('a key: {{"kty":"EC","crv":"P-256","d":"{}"}} it is', fake("", 43)),
     "putty": ("Private-Lines: 1\n{}\nPrivate-MAC: 00", fake("AAAA", 60)),
 }
 

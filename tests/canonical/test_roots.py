@@ -89,6 +89,14 @@ def test_a_root_is_a_whole_prefix(text: str) -> None:
     assert told(root, text.format(root)) == text.format(root)
 
 
+@pytest.mark.parametrize("folder", ["/root", "/app", "/home"])
+def test_the_end_of_an_element_is_no_root(folder: str) -> None:
+    """`</app>` closes an element, wherever the project or the home is."""
+    text = f"<a>x<{folder}> y </b><{folder} >"
+    assert told(folder, text) == text
+    assert told("/app", "see </app/x.py>") == "see <⟨cwd⟩/x.py>"
+
+
 @given(st.text("ab/-_.", min_size=1, max_size=12), st.text("ab/-_.", min_size=1, max_size=12))
 def test_the_rest_of_a_path_counts(one: str, other: str) -> None:
     """Two files of one project are never the same, and a file that moved with it is."""

@@ -23,7 +23,12 @@ HOSTILE = (
     "tool-results/a1 20261130_ 2026-11-30T09 11/30/ Nov\t30\t09: 30\tNov\t 09:00\tMon\tNov\t I1130\t09:00: "
     "09:00:01.123456 -rw-r--r--\t1\tu\tu\t1\t -1234-1234-abcd- 2026年 bbbb1b "
     "(node: process\t[1 :\tline\t1:\t1\t at\t0xa [10:11:12]\t 10:11:12\t Start\tat\t10:11:12 \n10:11:12\t "
-    "PID\tTTY\tCMD\n PID\tTTY\tCMD\n1\tx\ty\n CONTAINER\tID \n[09:00:00]\t[1]\t \n09:00:00\tb\ta[1] \n[ "
+    "PID\tTTY\tCMD\n PID\tTTY\tCMD\n1\tx\ty\n NAME\tAGE\n1d CONTAINER\tID A.B@abcdef1 a.A@ "
+    '":"\\n ":"\\n" \\":\\"\\\\n \n=\ta \n=\ta\tin\t1s\t= \n-\tgenerated\ta\tfile:\ta INFO[ a..:\t1 '
+    "\tusing\t "
+    "http_proxy=http://localhost:1234\tport\t1234 ://a@ "
+    "<testcase\ta=b\t …1\ttokens\t cf-ray:\t1a about\ta\t READY-bcdf2- (1)─a(1)─ "
+    "1/tcp:\t1\t \n[a\t1234567]\ta virtualenvs/a- \n\t1\t-rw \n[09:00:00]\t[1]\t \n09:00:00\tb\ta[1] \n[ "
     "heute\tist\t1\ta\t 今天是2026年 2026年1月1日\t星期 "
     "09:00elapsed\t %\tcpu\t1s\tuser\t B/s)\t |\t1.2\tMB/s Dload\tUpload\t READY\t-bcdfghjk-bcdf 1.2MB/s━"
 ).split(" ")

@@ -49,12 +49,13 @@ CODEX = Excerpt(
     "/v1/responses",
     "codex_exec/0.171.0 (Debian 12.0.0; x86_64) xterm (codex_exec; 0.171.0)",
     _responses(
-        "You are Codex, an agent based on GPT-6.",
+        "You are Codex, an agent based on GPT-6.\n<multi_agent_role>You are `/root`, the primary agent.",
         "### Skill roots\n- `r0` = `/home/ann/.codex/skills/.system`\n### Available skills",
         "<environment_context>\n  <cwd>/home/ann/app</cwd>\n  <shell>bash</shell>\n"
         "  <current_date>2026-11-30</current_date>\n  <timezone>Etc/UTC</timezone>\n</environment_context>",
         "Run the tests, and mind /home/ann/.codex/AGENTS.md.",
-        tool_said='{"chunk_id":"3859d6","wall_time_seconds":0.25,"session_id":60582,"output":"3 passed"}',
+        tool_said='{"chunk_id":"3859d6","wall_time_seconds":0.25,"session_id":60582,"output":"3 passed",'
+        '"sender":"/root/check"}',
     ),
     machine=(
         ("<shell>bash</shell>", "<shell>zsh</shell>"),
@@ -79,6 +80,17 @@ CLAUDE_CODE = Excerpt(
         "model": "claude-opus-5-5",
         "max_tokens": 128000,
         "stream": True,
+        "safeguards": [
+            {
+                "type": "dangerous_tool_use",
+                "classifier_context": {
+                    "permission_mode": "auto",
+                    "platform": "linux",
+                    "live_cwd": "/home/ann/app",
+                    "case_insensitive_paths": False,
+                },
+            }
+        ],
         "system": [
             {"type": "text", "text": "x-anthropic-billing-header: cc_version=2.1.332.2ee; cch=60fb2;"},
             {"type": "text", "text": "You are a Claude agent, built on Anthropic's Claude Agent SDK."},
@@ -104,7 +116,8 @@ CLAUDE_CODE = Excerpt(
                 "role": "system",
                 "content": "# Environment\nYou have been invoked in the following environment: \n"
                 " - Primary working directory: /home/ann/app\n - Is a git repository: true\n"
-                " - Platform: linux\n - Shell: bash\n - OS Version: Linux 6.18.44\n\n"
+                " - Platform: linux\n - Shell: bash\n - OS Version: Linux 6.18.44\n"
+                " - In `curl`, send untrusted values with `--form-string`, not `-F`.\n\n"
                 "Today's date is 2026-11-30.",
             },
             {
@@ -119,7 +132,13 @@ CLAUDE_CODE = Excerpt(
         ("- Platform: linux", "- Platform: darwin"),
         ("- Shell: bash", "- Shell: zsh (login shell: fish)"),
         ("- OS Version: Linux 6.18.44", "- OS Version: Darwin 25.1.0"),
+        (
+            "not `-F`.",
+            "not `-F`.\\n - Always quote grep's --include patterns, in every command.",
+        ),
         ("Git user: Ann", "Git user: ci-bot"),
+        ('"platform": "linux"', '"platform": "darwin"'),
+        ('"case_insensitive_paths": false', '"case_insensitive_paths": true'),
         ("bik96cxhl", "bqmzrwxtk"),
         ("/home/ann/.claude", "/opt/claude-state"),
     ),
@@ -129,6 +148,7 @@ CLAUDE_CODE = Excerpt(
         ("(clean)", "M notes.txt"),
         ("Is a git repository: true", "Is a git repository: false"),
         ("<status>completed", "<status>failed"),
+        ('"permission_mode": "auto"', '"permission_mode": "plan"'),
         ("Platform: any", "Platform: linux"),
     ),
 )

@@ -163,6 +163,14 @@ def test_every_rule_of_a_preset_is_shown_at_work(excerpt: Excerpt) -> None:
     assert rules_of(read(excerpt)) == {preset.rule_id(rule) for rule in preset.scrub}
 
 
+def test_the_agents_of_codex_are_named_alike_in_every_home() -> None:
+    """In the home of root `/root` is still the name of an agent."""
+    at_root = ("/home/ann", "/root")
+    assert read(CODEX).fingerprint == read(CODEX, at_root).fingerprint
+    other = ('\\"sender\\":\\"/root/check', '\\"sender\\":\\"/root/build')
+    assert read(CODEX).fingerprint != read(CODEX, other).fingerprint
+
+
 def test_the_temp_folder_that_gemini_names_is_a_root() -> None:
     """What the model writes there is put into the folder of the live project."""
     normalised = read(GEMINI_CLI).normalised

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from rewind_proxy.canonical.text import folded, places
 
 _NUMBER = r"[0-9]++(?:\.[0-9]++)?+"
-_SMALL = r"(?:ms|msecs?|millis|milliseconds?|[uµμ]s|[uµμ]secs?|microseconds?|ns|nanoseconds?)"
+_SMALL = r"(?:ms|msecs?|millis|milliseconds?|[uµμ]s|[uµμ]secs?|microseconds?|ns|nsecs?|nanoseconds?)"
 _AND = r"(?:,? (?:and )?)?"
 # pytest adds `(0:01:02)` to what takes a minute.
-_SECONDS = rf"(?:seconds?|secs?|s)(?:{_AND}{_NUMBER} ?{_SMALL}| \([0-9]+:[0-9]{{2}}:[0-9]{{2}}\))?"
+_SECONDS = (
+    rf"(?:seconds?|secs?|s)(?:{_AND}{_NUMBER} ?{_SMALL}| \([0-9]+:[0-9]{{2}}:[0-9]{{2}}(?:\.[0-9]+)?\))?"
+)
 _MINUTES = rf"(?:minutes?|mins?|m)(?:{_AND}{_NUMBER} ?{_SECONDS})?"
 _HOURS = rf"(?:hours?|hrs?|h)(?:{_AND}{_NUMBER} ?(?:{_MINUTES}|{_SECONDS}))?"
 _DAYS = rf"(?:days?|d){_AND}{_NUMBER} ?{_HOURS}"
@@ -60,7 +62,7 @@ _NAMED = {
         "elapsed": "elapsed",
         "latency": "latency",
         "took": r"took(?<=[\"']took)(?=[\"'\\])",
-        "time": "time(?:[ _-](?:total|taken)|"
+        "time": "time(?:[ _-](?:total|taken|namelookup|(?:app)?connect|pretransfer|redirect|starttransfer)|"
         + "|".join(
             f"(?<={before}[ _-]time)"
             for before in r"wall clock clock\) total execution response process build run".split()
@@ -68,7 +70,13 @@ _NAMED = {
         + ")",
     }.items()
 }
-DURATION_WORDS = frozenset(_NAMED)
+# What takes no number: `About an hour`, `Less than a second`, `a few seconds ago`.
+_VAGUE_UNIT = "(?:second|minute|hour|day|week|month|year)"
+_VAGUE = re.compile(rf"(?:[Ll]ess than|About) an? {_VAGUE_UNIT}\b")
+_VAGUE_AGO = re.compile(rf"(?<![A-Za-z])(?:an?|a few) {_VAGUE_UNIT}s?\Z")
+_LONGEST_VAGUE = 16
+_VAGUE_WORDS = ("less than a", "about a", " ago")
+DURATION_WORDS = frozenset({*_NAMED, *_VAGUE_WORDS})
 """One of these stands in every text with a number that is called a duration, in lower case."""
 _NEAR = 24
 _BEFORE_CLOCK = (" in ", " took ", " eta ", " uptime ")
@@ -88,9 +96,14 @@ def duration_spans(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]
             continue
         bare = _BARE.match(match[0])
         if bare is None or (bare["unit"] == "s" and bare["point"]) or _told(text, start, end):
+            if text.endswith(("[< ", ": < "), 0, start):
+                start -= 2  # `< 1 ms`, as dotnet rounds
+            elif text.endswith("[ ", 0, start):
+                start -= 1  # as Maven makes short ones as long as others
             yield start, (estimate.end() if (estimate := _ESTIMATE.match(text, end)) else end)
     if not DURATION_WORDS.isdisjoint(words):
         yield from _named(text)
+        yield from _vague(text, words)
     if "real " in text:
         for match in _POSIX.finditer(text):
             yield match.span(1)
@@ -102,6 +115,18 @@ def _named(text: str) -> Iterator[tuple[int, int]]:
         for at in places(lower, word):
             if match := pattern.match(text, at):
                 yield match.span("value")
+
+
+def _vague(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]]:
+    lower = folded(text)
+    for word in _VAGUE_WORDS:
+        for at in places(lower, word) if word in words else ():
+            if word != " ago":
+                found = _VAGUE.match(text, at)
+            else:
+                found = _VAGUE_AGO.search(text, max(0, at - _LONGEST_VAGUE), at)
+            if found:
+                yield found.span()
 
 
 def _told(text: str, start: int, end: int) -> bool:

@@ -1,150 +1,33 @@
 """Noise in tool results only: durations, process ids, ids made at random (DESIGN §5).
 
-In a user's words these mean something. What a whole line tells is in `noise_lines`, what a table's header
-does in `process_tables`.
+In a user's words these mean something. What a word before it tells is in `noise_rules`, what a whole line
+does in `noise_lines`, what a table's header does in `process_tables`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rewind_proxy.canonical.durations import DURATION_WORDS, duration_spans
+from rewind_proxy.canonical.literals import Literals
+from rewind_proxy.canonical.noise_http import PROXY_WORDS, proxy_spans
 from rewind_proxy.canonical.noise_lines import LINE_WORDS, line_spans
-from rewind_proxy.canonical.process_tables import PROCESS_WORDS, process_spans
+from rewind_proxy.canonical.noise_rules import NOISE_IN_TOOL_RESULTS
+from rewind_proxy.canonical.process_tables import AGE_WORDS, PROCESS_WORDS, age_spans, process_spans
+from rewind_proxy.canonical.quoted import quoted_strings
 from rewind_proxy.canonical.spans import Span
 from rewind_proxy.canonical.text import folded, places
 
-
-@dataclass(frozen=True, slots=True)
-class NoiseRule:
-    """Noise that only means nothing in a tool result; group 1 is what goes."""
-
-    rule: str
-    kind: str
-    words: tuple[str, ...]
-    """What every match starts with, in any case."""
-    pattern: re.Pattern[str]
-    numbered: bool = True
-
-
-def _rule(rule: str, kind: str, words: tuple[str, ...], pattern: str, *, numbered: bool = True) -> NoiseRule:
-    return NoiseRule(rule, kind, words, re.compile(pattern, re.ASCII), numbered)
-
-
-_IS = r"[\"'\\]{0,4}+[ \t]{0,4}+[:=>][ \t]{0,4}+[\"'\\]{0,4}+"
-_AGENT = r"(a(?=[a-f]*[0-9])[0-9a-f]{7,32})(?![A-Za-z0-9_])"
-_TASK = r"(b[a-z0-9]{8})(?![A-Za-z0-9_])"
-# A letter after a digit, or more consonants in a row than words have: not `blueberry`, not `banana123`.
-_CONSONANT = "[bcdfghjklmnpqrstvwxz]"
-_LOOKS_RANDOM = (
-    rf"(?=[a-z]*[0-9]+[a-z]|[a-z0-9]*?{_CONSONANT}{{5}}|(?=[a-z]*[0-9])[a-z0-9]*?{_CONSONANT}{{4}})"
-)
-
-_CONTAINER = r"((?=[a-f]{0,63}[0-9])(?:[0-9a-f]{64}|[0-9a-f]{12}))(?![\w])"
-
-# CLIENTS.md: what Codex, Claude Code, Gemini CLI and Qwen Code write into tool results.
-NOISE_IN_TOOL_RESULTS = (
-    _rule(
-        "RS202",
-        "process",
-        ("pid", "pgid", "process id", "process_id", "process group"),
-        r"(?i:(?:(?<![a-z0-9])|(?<=p)(?<![a-z0-9]p))(?:pid|pgid|process[ _]id|process group (?:id|pgid)))"
-        r"[\"'\\]{0,4}+[ \t]?[:= ]\s{0,8}+([0-9]+)\b",
-        numbered=False,
-    ),
-    _rule(
-        "RS202",
-        "process",
-        ("pids",),
-        r"(?<![A-Za-z0-9])(?i:pids):? ([0-9]+(?:, ?[0-9]+)*+)\b",
-        numbered=False,
-    ),
-    _rule(
-        "RS202",
-        "process",
-        ("process ",),
-        r"(?i:process) ([0-9]+) "
-        r"(?=\([\w.-]+\)|(?:exited|ended|died|finished|terminated|killed|stopped|started|is)\b)",
-        numbered=False,
-    ),
-    # Node, uvicorn, the kernel, shells, Apache.
-    _rule("RS202", "process", ("(node:",), r"\((?i:node):([0-9]+)\) ", numbered=False),
-    _rule("RS202", "process", ("process [",), r"(?i:process) \[([0-9]+)\]", numbered=False),
-    _rule(
-        "RS202",
-        "process",
-        ("process ",),
-        r"(?:(?<=illed )|(?<=tarted )|(?<=pawned )|(?<=topped ))(?i:process) ([0-9]+)\b",
-        numbered=False,
-    ),
-    _rule("RS202", "process", ("kill: (",), r"kill: \(([0-9]+)\) - ", numbered=False),
-    _rule(
-        "RS202",
-        "process",
-        (": line ",),
-        r": line [0-9]+:[ \t]{1,4}([0-9]+)[ \t]{1,4}"
-        r"(?=(?:Terminated|Killed|Aborted|Hangup|Segmentation fault|Bus error|Illegal instruction)\b)",
-        numbered=False,
-    ),
-    _rule("RS202", "process", (":tid ",), r":tid ([0-9]+)\]", numbered=False),
-    # Where an object of Python's lies in memory, which is another place on each run.
-    _rule("RS203", "address", (" at 0x",), r" at (0x[0-9a-f]{6,16})>"),
-    # Go's heap, and a sanitiser's report.
-    _rule("RS203", "address", ("0xc000",), r"(0xc000[0-9a-f]{6})\b"),
-    _rule("RS203", "address", (" address 0x",), r" address (0x[0-9a-f]{6,16})\b"),
-    _rule("RS203", "session", ("running with session id ",), r"running with session ID ([0-9]+)\b"),
-    _rule("RS203", "chunk", ("chunk id: ",), r"Chunk ID: ([0-9a-f]{4,})\b"),
-    _rule("RS203", "agent", ("agent", "task"), rf"(?i:agent|task)[_ -]?[Ii][Dd]{_IS}{_AGENT}"),
-    _rule("RS203", "agent", ("tasks",), rf"(?<=[\\/])tasks[\\/]{{1,2}}{_AGENT}\.output\b"),
-    _rule(
-        "RS203",
-        "task",
-        ("task", "shell", "agent"),
-        rf"(?i:task|shell|agent)[_ -]?[Ii][Dd]{_IS}(?=[a-z]*[0-9]){_TASK}",
-    ),
-    _rule("RS203", "task", ("background",), rf"background(?:ed)?(?: by user)? with ID: {_TASK}"),
-    _rule("RS203", "task", ("id: b", "task: b"), rf"(?<!\w)(?:ID|task): {_LOOKS_RANDOM}{_TASK}"),
-    _rule("RS203", "task", ("tasks",), rf"(?<=[\\/])tasks[\\/]{{1,2}}{_TASK}\.output\b"),
-    _rule(
-        "RS203",
-        "result",
-        ("tool-results",),
-        r"(?<=[\\/])tool-results[\\/]{1,2}((?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{6,})\.\w+",
-    ),
-    # Containers and what Docker's first builder made on the way, by what stands before and after; a layer's
-    # digest is of its content and stays.
-    _rule("RS203", "container", ("container ",), rf"(?i:container) {_CONTAINER}"),
-    _rule(
-        "RS203",
-        "container",
-        ("container",),
-        rf"(?i:container)[_-]?[Ii][Dd]{_IS}(?:docker://|containerd://)?{_CONTAINER}",
-    ),
-    _rule("RS203", "container", ("containers/", "docker-"), rf"(?:containers/|docker-){_CONTAINER}"),
-    _rule("RS203", "container", ("---> ",), rf"---> (?:Running in )?{_CONTAINER}"),
-    _rule("RS203", "container", ("successfully built ",), rf"Successfully built {_CONTAINER}"),
-    _rule("RS203", "container", ("root@",), r"root@([0-9a-f]{12})(?=:[/~])"),
-    # Cargo's tests, and the seeds that test runners draw.
-    _rule("RS203", "artifact", ("deps",), r"deps[\\/]{1,2}[\w-]{1,64}-([0-9a-f]{16})\b"),
-    _rule(
-        "RS203",
-        "seed",
-        ("randomized with seed ", "run options: --seed ", "--randomly-seed="),
-        r"(?:Randomized with seed |Run options: --seed |--randomly-seed=)([0-9]{1,20})\b",
-        numbered=False,
-    ),
-    _rule("RS203", "inode", ("inode: ",), r"Inode: ([0-9]{1,20})\b"),
-    # The port of a client, as uvicorn logs it.
-    _rule("RS203", "port", ("127.0.0.1:",), r"127\.0\.0\.1:([0-9]{5}) - \"", numbered=False),
-)
 _CONTAINER_WORDS = frozenset({"container id", "ready", "pod/"})
 _LONGEST_ROW = 1000
 _CONTAINER_ROW = re.compile(r"([0-9a-f]{12})[ \t]")
 # Kubernetes makes names of letters and digits that spell no word.
 _SAFE = "[bcdfghjklmnpqrstvwxz2456789]"
-_POD = re.compile(rf"-(?<=[a-z0-9]-){_SAFE}{{8,10}}-({_SAFE}{{5}})(?![\w-])")
+_POD = re.compile(
+    rf"-(?<=[a-z0-9]-)(?:{_SAFE}{{8,10}}-({_SAFE}{{5}})|([0-9]{{8}}-{_SAFE}{{5}})"
+    rf"|((?=[a-z]*[0-9])(?=[0-9]*[a-z]){_SAFE}{{5}}))(?![\w-])"
+)
 
 
 def _container_spans(text: str) -> Iterator[Span]:
@@ -156,17 +39,55 @@ def _container_spans(text: str) -> Iterator[Span]:
             line = text.find("\n", row.end(), row.end() + _LONGEST_ROW) + 1
     if "READY" in text or "pod/" in text:
         for pod in _POD.finditer(text):
-            yield Span(*pod.span(1), "RS203", "pod", pod[1])
+            group = pod.lastindex or 1
+            yield Span(*pod.span(group), "RS203", "pod", pod[group])
+
+
+# What Java prints of an object that does not say how: its class and where it was, as a hash.
+_HASH_CODE = re.compile(r"@([0-9a-f]{6,8})(?![\w-])")
+_CLASS_BEFORE = re.compile(
+    r"(?:(?<![\w./$@-])(?:[a-z][\w$]{0,40}\.){0,8}[A-Z][\w$]{0,60}|\[{1,3}(?:[BCDFIJSZ]|L[\w.$/]{1,80};))\Z",
+    re.ASCII,
+)
+_LONGEST_CLASS = 120
+
+
+def _hash_code_spans(text: str) -> Iterator[Span]:
+    for code in _HASH_CODE.finditer(text):
+        at = code.start()
+        if _CLASS_BEFORE.search(text, max(0, at - _LONGEST_CLASS), at):
+            yield Span(*code.span(1), "RS203", "address", code[1])
 
 
 NOISE_WORDS = DURATION_WORDS.union(
-    LINE_WORDS, PROCESS_WORDS, _CONTAINER_WORDS, *(noise.words for noise in NOISE_IN_TOOL_RESULTS)
+    LINE_WORDS,
+    PROCESS_WORDS,
+    PROXY_WORDS,
+    AGE_WORDS,
+    _CONTAINER_WORDS,
+    {"@"},
+    *(noise.words for noise in NOISE_IN_TOOL_RESULTS),
 )
 """One of these stands in every text with noise that is no duration, in lower case."""
 
 
-def noise_spans(text: str, words: frozenset[str]) -> Iterator[Span]:
-    """What is noise in the text of a tool result. `words` are those of `NOISE_WORDS` that it holds."""
+_WORDS = Literals(NOISE_WORDS)
+_DEEPEST = 3
+
+
+def noise_spans(text: str, words: frozenset[str], depth: int = 0) -> Iterator[Span]:
+    """What is noise in the text of a tool result. `words` are those of `NOISE_WORDS` that it holds.
+
+    In strings of JSON too, which may be in strings themselves: `depth` says in how many `text` is.
+    """
+    if depth < _DEEPEST:
+        for quoted in quoted_strings(text):
+            for span in noise_spans(quoted.text, _WORDS.within(quoted.text.lower()), depth + 1):
+                yield span._replace(start=quoted.place(span.start), end=quoted.place(span.end))
+    yield from _plain_spans(text, words)
+
+
+def _plain_spans(text: str, words: frozenset[str]) -> Iterator[Span]:
     if not PROCESS_WORDS.isdisjoint(words):
         for start, end in process_spans(text):
             yield Span(start, end, "RS202", "process", text[start:end], numbered=False)
@@ -177,6 +98,14 @@ def noise_spans(text: str, words: frozenset[str]) -> Iterator[Span]:
         yield Span(start, end, "RS201", "duration", text[start:end], numbered=False)
     if NOISE_WORDS.isdisjoint(words):
         return
+    if not PROXY_WORDS.isdisjoint(words):
+        for start, end in proxy_spans(text):
+            yield Span(start, end, "RS204", "proxy", text[start:end], numbered=False)
+    if not AGE_WORDS.isdisjoint(words):
+        for start, end in age_spans(text):
+            yield Span(start, end, "RS201", "duration", text[start:end], numbered=False)
+    if "@" in words:
+        yield from _hash_code_spans(text)
     lower = folded(text)
     for noise in NOISE_IN_TOOL_RESULTS:
         for word in noise.words:

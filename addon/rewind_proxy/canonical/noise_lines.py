@@ -8,95 +8,71 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from rewind_proxy.canonical.line_rule import CLOCK, DATED, GAP, PID, WHEN, LineRule, line_rule
+from rewind_proxy.canonical.measure_lines import MEASURES
 from rewind_proxy.canonical.spans import Span
 from rewind_proxy.canonical.text import places
 
 _REACH = 240
 """How far from the start of its line a literal may stand."""
-
-
-@dataclass(frozen=True, slots=True)
-class LineRule:
-    """Noise of one form of line. One of `literals` stands in it; one with a line's end leads it."""
-
-    rule: str
-    kind: str
-    literals: tuple[str, ...]
-    pattern: re.Pattern[str]
-
-
-def _line(rule: str, kind: str, literals: tuple[str, ...], pattern: str) -> LineRule:
-    return LineRule(rule, kind, literals, re.compile(pattern, re.ASCII))
-
-
-_PID = "([0-9]{1,8})"
-_CLOCK = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?"
-_ZONE = r"(?:Z| ?[+-][0-9]{2}:?[0-9]{2}| [A-Z]{3,4})?"
-# What logs write before the number of a process: a date of some form with a clock at its end, and a zone.
-_WHEN = rf"[^\n]{{0,40}}?{_CLOCK}{_ZONE}"
-_DATED = rf"20[0-9]{{2}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}{_ZONE}"
-_NUMBER = "[0-9]{1,12}(?:[.,][0-9]{1,9})*"
-_SIZE = "(?:[kKMGT]i?)?"
-_RATE = rf"{_NUMBER} ?(?:{_SIZE}B|{_SIZE}bytes)/s(?:ec)?"
 _STATE = r"[RSDIWNLtXl<+s]{1,6}"
 _START = r"(?:[0-9]{1,2}:[0-9]{2}(?:AM|PM)?|[A-Z][a-z]{2}[0-9]{1,2}|[0-9]{4})"
 _TTY = r"(?:\?{1,2}|-|(?:pts/|tty)\w{1,6}|con\w{0,6}|s[0-9]{3})"
-_G = r"[ \t]{1,40}"
 _OF_AUX = (
-    rf"[0-9.]{{1,5}}{_G}[0-9.]{{1,5}}{_G}[0-9]{{1,12}}{_G}[0-9]{{1,12}}{_G}{_TTY}{_G}{_STATE}{_G}{_START}"
+    rf"[0-9.]{{1,5}}{GAP}[0-9.]{{1,5}}{GAP}[0-9]{{1,12}}{GAP}[0-9]{{1,12}}{GAP}"
+    rf"{_TTY}{GAP}{_STATE}{GAP}{_START}"
 )
-_OF_EF = rf"[0-9]{{1,8}}{_G}[0-9]{{1,3}}{_G}{_START}{_G}{_TTY}"
-_BLANKS = r"[ \t]{0,40}"
+_OF_EF = rf"[0-9]{{1,8}}{GAP}[0-9]{{1,3}}{GAP}{_START}{GAP}{_TTY}"
 
 LINES_OF_TOOL_RESULTS = (
     # syslog and journald: the pid behind the program's name.
-    _line("RS202", "process", ("]: ",), rf"{_WHEN} [\w.:-]{{1,64}} [\w./@():-]{{1,64}}\[{_PID}\]: "),
+    line_rule("RS202", "process", ("]: ",), rf"{WHEN} [\w.:-]{{1,64}} [\w./@():-]{{1,64}}\[{PID}\]: "),
     # klog: the thread behind the time.
-    _line(
+    line_rule(
         "RS202",
         "process",
         (".go:",),
-        rf"[IWEF][0-9]{{4}} {_CLOCK}{_G}{_PID} [\w./-]{{1,80}}:[0-9]+\]",
+        rf"[IWEF][0-9]{{4}} {CLOCK}{GAP}{PID} [\w./-]{{1,80}}:[0-9]+\]",
     ),
-    # PostgreSQL, nginx.
-    _line(
+    # Apple's log, PostgreSQL, nginx.
+    line_rule(
         "RS202",
         "process",
         ("\n20",),
-        rf"{_DATED} \[(?:{_PID}\](?: \S{{1,40}})? [A-Z]{{3,9}}: |[a-z]{{3,8}}\] {_PID}#[0-9]{{1,6}}: )",
+        rf"{DATED} (?:[\w.-]{{1,40}}\[{PID}:([0-9a-f]{{1,12}})\] "
+        rf"|\[(?:{PID}\](?: \S{{1,40}})? [A-Z]{{3,9}}: |[a-z]{{3,8}}\] {PID}#[0-9]{{1,6}}: ))",
     ),
     # Ruby's logger, Spring Boot, Android, Redis.
-    _line("RS202", "process", (", [",), rf"[DIWEFA], \[{_WHEN} #{_PID}\] "),
-    _line(
+    line_rule("RS202", "process", (", [",), rf"[DIWEFA], \[{WHEN} #{PID}\] "),
+    line_rule(
         "RS202",
         "process",
         (" --- [",),
-        rf"{_DATED}{_G}[A-Z]{{4,5}} {_PID} --- \["
+        rf"{DATED}{GAP}[A-Z]{{4,5}} {PID} --- \["
         r"(?:[^\n]{1,200}?\(process running for ([0-9.]{1,12})\))?",
     ),
-    _line(
+    line_rule(
         "RS202",
         "process",
         ("\n0", "\n1"),
-        rf"([0-9]{{2}}-[0-9]{{2}} {_CLOCK}{_G}{_PID}{_G}{_PID}) [VDIWEF] ",
+        rf"([0-9]{{2}}-[0-9]{{2}} {CLOCK}{GAP}{PID}{GAP}{PID}) [VDIWEF] ",
     ),
-    _line("RS202", "process", (":M ",), rf"{_PID}:M [0-9]{{1,2}} "),
+    line_rule("RS202", "process", (":M ",), rf"{PID}:M [0-9]{{1,2}} "),
     # What `ps` prints without its header, behind `grep`.
-    _line(
+    line_rule(
         "RS202",
         "process",
         (" pts/", "? ", " tty"),
-        rf"[\w.+-]{{1,32}}{_G}([0-9]{{1,8}}{_G}(?:{_OF_AUX}|{_OF_EF}){_G}[0-9:.-]{{1,12}})(?=[ \t])",
+        rf"[\w.+-]{{1,32}}{GAP}([0-9]{{1,8}}{GAP}(?:{_OF_AUX}|{_OF_EF}){GAP}[0-9:.-]{{1,12}})(?=[ \t])",
     ),
-    _line(
+    line_rule(
         "RS201",
         "duration",
         ("\n0", "\n1"),
         r"([0-9]{2}:[0-9]{2}) \+[0-9]{1,6}(?: [ {_-][0-9]{1,6}){0,2}: ",
     ),
-    _line(
+    line_rule(
         "RS201",
         "duration",
         ("elapsed ",),
@@ -105,104 +81,71 @@ LINES_OF_TOOL_RESULTS = (
         r"(?:\n[0-9]{1,12}inputs\+[0-9]{1,12}outputs "
         r"\([0-9]{1,12}major\+[0-9]{1,12}minor\)pagefaults [0-9]{1,12}swaps)?)",
     ),
-    # What the machine was doing meanwhile.
-    _line(
-        "RS204",
-        "measure",
-        ("load average",),
-        rf"(?:top - | )?({_CLOCK} up [^\n]{{1,60}}?load averages?:(?: [0-9.,]{{1,12}}){{3}})",
+    line_rule("RS202", "process", ("]: segfault at ",), rf"[^\n]{{0,80}}?\[{PID}\]: segfault at "),
+    # gunicorn; `jobs -l`; Chrome.
+    line_rule("RS202", "process", ("\n[",), rf"\[{WHEN}\] \[{PID}\] \["),
+    line_rule(
+        "RS202",
+        "process",
+        ("\n[",),
+        rf"\[[0-9]{{1,3}}\](?:[+-]|{GAP}){GAP}?{PID}{GAP}(?=(?:Running|Done|Stopped|Terminated|Killed|Exit)\b)",
     ),
-    _line(
-        "RS204",
-        "measure",
-        ("it/s", "s/it"),
-        r"[^\n]{0,200}?(\[[0-9:?]{4,10}<[0-9:?]{1,10},[ ]{0,4}[0-9.?]{1,12}(?:it/s|s/it)[^\]\n]{0,40}\])",
+    line_rule(
+        "RS202",
+        "process",
+        ("\n[",),
+        rf"\[{PID}:{PID}:([0-9]{{4}}/[0-9]{{6}}\.[0-9]{{3,6}}):[A-Z]{{3,9}}:",
     ),
-    _line("RS202", "process", ("]: segfault at ",), rf"[^\n]{{0,80}}?\[{_PID}\]: segfault at "),
-    # gunicorn.
-    _line("RS202", "process", ("\n[",), rf"\[{_WHEN}\] \[{_PID}\] \["),
+    # A commit that was made just now: its id depends on the clock.
+    line_rule(
+        "RS203",
+        "commit",
+        ("\n[",),
+        r"\[(?:[\w./-]{1,100}|detached HEAD)(?: \(root-commit\))? ([0-9a-f]{7,12})\] [^\n]{1,400}\n"
+        r"(?= (?:[0-9]{1,8} files? changed|(?:Author|Committer|Date): |create mode ))",
+        numbered=True,
+    ),
+    line_rule("RS203", "commit", ("Dropped ",), r"Dropped [\w/@{}]{1,64} \(([0-9a-f]{40})\)", numbered=True),
     # The kernel's: seconds since the machine was started.
-    _line("RS201", "duration", ("\n[",), r"\[([ ]{1,6}[0-9]{1,8}\.[0-9]{6}|[0-9]{5,8}\.[0-9]{6})\] "),
+    line_rule("RS201", "duration", ("\n[",), r"\[([ ]{1,6}[0-9]{1,8}\.[0-9]{6}|[0-9]{5,8}\.[0-9]{6})\] "),
     # Valgrind and the sanitisers.
-    _line("RS202", "process", ("\n==",), r"(==[0-9]{1,8}==)"),
-    _line(
+    line_rule("RS202", "process", ("\n==",), r"(==[0-9]{1,8}==)"),
+    line_rule(
         "RS202",
         "process",
         (".exe ",),
-        rf"[\w. -]{{1,40}}\.exe{_G}([0-9]{{1,8}}{_G}(?:Console|Services|RDP-Tcp#[0-9]{{1,4}})"
-        rf"{_G}[0-9]{{1,4}}{_G}"
+        rf"[\w. -]{{1,40}}\.exe{GAP}([0-9]{{1,8}}{GAP}(?:Console|Services|RDP-Tcp#[0-9]{{1,4}})"
+        rf"{GAP}[0-9]{{1,4}}{GAP}"
         r"[0-9][0-9.,]{0,12} K)",
     ),
-    _line("RS202", "process", ("├─", "└─"), rf"[ │\t]{{0,40}}[├└]─{_PID} (?=[\"/\w(])"),
-    _line(
+    line_rule("RS202", "process", ("├─", "└─"), rf"[ │\t]{{0,40}}[├└]─{PID} (?=[\"/\w(])"),
+    line_rule(
         "RS202",
         "process",
         ("LISTEN ", "ESTABLISHED ", "_WAIT "),
-        rf"(?:tcp|udp)6?{_G}[^\n]{{1,160}}?{_G}{_PID}/\S",
+        rf"(?:tcp|udp)6?{GAP}[^\n]{{1,160}}?{GAP}{PID}/\S",
     ),
-    _line("RS202", "process", ("goroutine ",), r"goroutine ([0-9]{1,8})(?: gp=\S{1,20} m=\S{1,20})? \["),
+    line_rule("RS202", "process", (")─", ")-+-"), rf"[\w.@:-]{{1,40}}\({PID}\)[─┬+-]{{1,4}}(?=[\w{{])"),
+    line_rule(
+        "RS202",
+        "process",
+        ("/tcp: ", "/udp: "),
+        rf"[0-9]{{1,5}}/(?:tcp|udp):{GAP}([0-9]{{1,8}}(?:{GAP}[0-9]{{1,8}}){{0,20}})",
+    ),
+    # `lsof` without its header.
+    line_rule(
+        "RS202",
+        "process",
+        (" TCP ", " UDP "),
+        rf"\S{{1,40}}{GAP}{PID}{GAP}\S{{1,40}}{GAP}[0-9]{{1,6}}[urw]{GAP}IPv[46]{GAP}(\S{{1,20}})"
+        rf"{GAP}\S{{1,12}}{GAP}(?:TCP|UDP) ",
+    ),
+    line_rule("RS202", "process", ("goroutine ",), r"goroutine ([0-9]{1,8})(?: gp=\S{1,20} m=\S{1,20})? \["),
     # PostgreSQL's plans.
-    _line("RS201", "duration", ("(actual time=",), r"[^\n]{1,200}?\(actual time=([0-9.]{1,24}) rows="),
+    line_rule("RS201", "duration", ("(actual time=",), r"[^\n]{1,200}?\(actual time=([0-9.]{1,24}) rows="),
     # BuildKit.
-    _line("RS201", "duration", ("\n#",), r"#[0-9]{1,4} ([0-9]{1,6}\.[0-9]{1,3}) "),
-    _line("RS201", "duration", ("(cached)",), rf"ok{_G}\S{{1,200}}{_G}(\(cached\))(?!\w)"),
-    _line(
-        "RS201",
-        "duration",
-        (") seconds",),
-        r"[ \t]{0,20}Executed [0-9]{1,6} tests?, with [^\n]{1,80}? in "
-        r"([0-9.]{1,12} \([0-9.]{1,12}\) seconds)",
-    ),
-    _line(
-        "RS204",
-        "measure",
-        (", Memory: ",),
-        r"Time: ([0-9]{2}:[0-9]{2}(?::[0-9]{2})?(?:\.[0-9]{1,3})?, Memory: [0-9.]{1,12} ?[KMG]?B)",
-    ),
-    _line("RS201", "duration", ("/mdev", "/stddev"), r"(?:rtt|round-trip) [a-z/]{1,24} = ([0-9./]{1,64} ms)"),
-    _line(
-        "RS201",
-        "duration",
-        (" cpu ",),
-        r"[^\n]{0,200}?([0-9.]{1,12}s user [0-9.]{1,12}s system [0-9.]{1,12}% cpu [0-9:.]{1,12}) total",
-    ),
-    _line("RS204", "measure", (" zombie",), r"Tasks:([^\n]{1,120}? zombie)"),
-    _line("RS204", "measure", ("%Cpu(s)",), r"%Cpu\(s\):([^\n]{1,120}? st\b)"),
-    _line(
-        "RS204",
-        "measure",
-        (" buff/cache", " avail Mem"),
-        r"[KMG]iB (?:Mem|Swap) ?:([^\n]{1,120}?(?:cache|Mem))",
-    ),
-    # How quick a download or a copy was.
-    _line("RS204", "measure", ("Fetched ",), rf"Fetched [^\n]{{1,40}}? in [^\n]{{1,20}}? \(({_RATE})\)"),
-    _line("RS204", "measure", ("B/s)",), rf"[^\n]{{0,64}}?\(({_RATE})\) - "),
-    _line("RS204", "measure", ("B/s)",), rf"[^\n]{{0,220}}? at ({_RATE})\)"),
-    _line("RS204", "measure", ("B/s",), rf"[^\n]{{0,120}}? \| ({_RATE})(?=,|$|\n)"),
-    _line("RS204", "measure", (" copied, ",), rf"[^\n]{{0,120}}? copied, [^\n]{{1,24}}?, ({_RATE})"),
-    _line(
-        "RS204",
-        "measure",
-        ("━", "█|", "─ "),
-        rf"[^\n]{{0,160}}?[kKMGT]?B ({_RATE}(?: (?:eta )?(?:[0-9:]{{4,10}}|-[:-]{{3,10}}))?)",
-    ),
-    _line("RS204", "measure", (" bytes/sec",), rf"sent [^\n]{{1,80}}?{_G}({_NUMBER}) bytes/sec"),
-    _line("RS204", "measure", (" per second",), r"Requests per second:[ ]{1,8}([0-9.]{1,16}) \["),
-    _line("RS201", "duration", (" per request",), r"Time per request:[ ]{1,8}([0-9.]{1,16}) \["),
-    _line(
-        "RS204",
-        "measure",
-        ("Dload",),
-        rf"{_BLANKS}Dload{_G}Upload{_G}Total{_G}Spent{_G}Left{_G}Speed\n"
-        rf"((?:\n{{0,2}}{_BLANKS}(?:[0-9]{{1,3}}{_G}[0-9.kMGT]{{1,8}}{_G}){{3}}[0-9.kMGT]{{1,8}}{_G}[0-9.kMGT]{{1,8}}"
-        rf"(?:{_G}[0-9:dh-]{{5,8}}){{3}}{_G}[0-9.]{{1,8}}[kMGT]?)+)",
-    ),
-    _line(
-        "RS204",
-        "measure",
-        (" ns/op",),
-        rf"Benchmark\S{{1,120}}{_G}([0-9]{{1,12}}){_G}[0-9.]{{1,16}} ns/op",
-    ),
+    line_rule("RS201", "duration", ("\n#",), r"#[0-9]{1,4} ([0-9]{1,6}\.[0-9]{1,3}) "),
+    *MEASURES,
 )
 LINE_WORDS = frozenset(literal.lower() for line in LINES_OF_TOOL_RESULTS for literal in line.literals)
 """One of these stands in every text with such a line below its first, in lower case."""
@@ -254,4 +197,4 @@ def _groups(line: LineRule, found: re.Match[str]) -> Iterator[Span]:
     for group in range(1, line.pattern.groups + 1):
         start, end = found.span(group)
         if start >= 0:
-            yield Span(start, end, line.rule, line.kind, found[group], numbered=False)
+            yield Span(start, end, line.rule, line.kind, found[group], line.numbered)

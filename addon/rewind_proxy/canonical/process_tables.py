@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator
 
+from rewind_proxy.canonical.text import places
+
 # Columns in upper case; what is not of a run stays: `USER`, `COMMAND`, `NAME`, `FD`, `TYPE`.
 _OF_A_RUN = frozenset(
     "PID PPID PGID PGRP SID SESS TID SPID LWP NLWP TTY TT TIME TIME+ STIME START STARTED ETIME ELAPSED "
@@ -23,11 +25,11 @@ _OTHER = frozenset(
 PROCESS_WORDS = frozenset({"pid", "processname"})
 """One of these stands in every text with such a table, in lower case."""
 _NUMBERS = frozenset({"PID", "ID"})
-_LEAST_COLUMNS = 3
+_LEAST_COLUMNS = 2
 _MOST_COLUMNS = 24
 _LONGEST_HEADER = 200
 _WORD = re.compile(r"[^\s]{1,200}+")
-_LAST_WORD = frozenset({"CMD", "COMMAND", "COMM", "ARGS", "NAME", "PROCESSNAME"})
+_WORDY = frozenset({"CMD", "COMMAND", "COMM", "ARGS", "NAME", "PROCESSNAME"})
 _RULER = re.compile(r"[ \t]{0,40}-{2,}[- \t]{0,200}\n")
 
 
@@ -53,23 +55,26 @@ def _columns(line: str) -> list[str]:
     known = _LEAST_COLUMNS <= len(words) <= _MOST_COLUMNS and all(
         word in _OF_A_RUN or word in _STATES or word in _OTHER for word in words
     )
-    return words if known and words[-1] in _LAST_WORD and not _NUMBERS.isdisjoint(words) else []
+    commands = sum(word in _WORDY for word in words)
+    return words if known and commands == 1 and not _NUMBERS.isdisjoint(words) else []
 
 
 def _rows(text: str, start: int, columns: list[str]) -> Generator[tuple[int, int], None, int]:
     """The cells of the rows from `start` on; gives back where they end."""
     number = next(index for index, column in enumerate(columns) if column in _NUMBERS)
+    wordy = next(index for index, column in enumerate(columns) if column in _WORDY)
+    after = len(columns) - wordy - 1
     ruler = _RULER.match(text, start)
     position = ruler.end() if ruler else start
     while position < len(text):
         end = text.find("\n", position)
         stop = end if end >= 0 else len(text)
-        cells: list[tuple[int, int]] = []
-        at = position
-        while len(cells) < len(columns) and (word := _WORD.search(text, at, stop)):
-            cells.append(word.span())
-            at = word.end()
-        if len(cells) < len(columns) or not text[slice(*cells[number])].isdigit():
+        cells = [word.span() for word in _WORD.finditer(text, position, stop)]
+        if len(cells) < len(columns):
+            break
+        # The words of a command, up to the columns behind it, are one cell.
+        cells = cells[: wordy + 1] + (cells[-after:] if after else [])
+        if not text[slice(*cells[number])].isdigit():
             break
         yield from _of_a_run(text, position, cells, columns)
         position = stop + 1
@@ -82,3 +87,28 @@ def _of_a_run(
     for index, ((start, end), column) in enumerate(zip(cells, columns, strict=True)):
         if column in _OF_A_RUN or (column in _STATES and text[start] not in "ZT"):
             yield (start if index else line), end  # numbers stand to the right, behind blanks
+
+
+# Tables of Kubernetes: how old a thing is stands in a column of its own, in letters of `kubectl`.
+AGE_WORDS = frozenset({" age", "last seen"})
+"""One of these stands in every text with such a table, in lower case."""
+_AGE_COLUMNS = (" AGE", "LAST SEEN", " Age")
+_AGE_HEADER = re.compile(
+    r"(?:(?=[^\n]{0,200}\bNAME\b)|(?=LAST SEEN\b))[A-Z][A-Z0-9()/ \t-]{2,200}\n"
+    r"|[ \t]{0,8}Type[ \t]+Reason[ \t]+Age[ \t]+From[ \t]+Message\n"
+)
+_AGE = re.compile(r"(?<![^\s(])(?:[0-9]{1,6}[smhdy]){1,3}(?![^\s)])")
+
+
+def age_spans(text: str) -> Iterator[tuple[int, int]]:
+    """The ages in the rows below each header, as far as a blank line."""
+    for column in _AGE_COLUMNS:
+        done = 0
+        for at in places(text, column):
+            start = text.rfind("\n", max(done, at - _LONGEST_HEADER), at) + 1
+            if at < done or not (start or at < _LONGEST_HEADER):
+                continue
+            if header := _AGE_HEADER.match(text, start):
+                end = text.find("\n\n", header.end() - 1)
+                done = end if end >= 0 else len(text)
+                yield from (age.span() for age in _AGE.finditer(text, header.end(), done))

@@ -19,7 +19,9 @@ _HOUR, _SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
 _MONTH_NUMBER, _DAY_NUMBER = "(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])"
 _AT = rf"(?:,?{SPACE}(?:at |@ |- )?)"
 _COLON = "(?::|%3[Aa])"
-_IN_NAME = r"[0-9]{2}[-._][0-9]{2}[-._][0-9]{2}(?:[-._][0-9]{1,9}Z?)?+(?![0-9])"  # as in names of files
+_IN_NAME = (  # as in names of files, behind which a UUID may stand
+    r"[0-9]{2}[-._][0-9]{2}[-._][0-9]{2}(?:[-._][0-9]{1,9}Z?(?![0-9A-Za-z])(?!-[0-9a-f]{4}-))?+(?![0-9])"
+)
 
 # Each starts with a digit that was taken already.
 _NUMERIC = re.compile(
@@ -57,7 +59,7 @@ _YEAR_LATER = rf"(?=[0-9]{{1,2}}:[0-9]{{2}}:){CLOCK}{ZONE} (?:19|20)[0-9]{{2}}(?
 # RFC 5322 and HTTP dates (RFC 9110 §5.6.7, RFC 850), the common log format, and as people write
 _DAY_FIRST = re.compile(
     rf"{ORDINAL}(?:\.? |\.|[/-])(?:of )?{MONTH}(?:"
-    rf"[/-][0-9]{{4}}:{CLOCK}{ZONE}"
+    rf"[/-][0-9]{{4}}[: ]{CLOCK}{ZONE}"
     rf"|-(?:[0-9]{{4}}|[0-9]{{2}})(?![0-9]){_AT}{CLOCK}{ZONE}"
     rf"|,? [0-9]{{4}}{_AT}{CLOCK}{ZONE}"
     rf"|{_AT}{_YEAR_LATER}"

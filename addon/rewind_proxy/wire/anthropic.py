@@ -50,6 +50,8 @@ from rewind_proxy.wire.parameters import (
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _NAMES = {"stop_sequences": "stop", "output_format": "response_format"}
 _PREVIOUS = "diagnostics.previous_message_id"
+_SAFEGUARDS = "safeguards"
+_OF_THE_MACHINE = ("platform", "case_insensitive_paths")
 _VERTEX_STREAM = ":streamRawPredict"
 
 
@@ -74,6 +76,7 @@ class Anthropic:
         tools = all_tools(take_list(fields, "tools"), _tool)
         lift(fields, "output_config", {"format": "response_format"})
         lift(fields, "diagnostics", {"previous_message_id": _PREVIOUS})
+        _lift_machine(fields)
         _tool_choice(fields)
         name_bookkeeping(fields, target.host)
         params = rename(fields, _NAMES)
@@ -203,6 +206,26 @@ def _tool(tool: JsonValue) -> JsonObject:
         for name, value in tool.items()
         if name != "type"
     }
+
+
+def _lift_machine(fields: JsonObject) -> None:
+    """Name what Claude Code tells a safeguard of its machine (`safeguards.platform`) apart from the rest."""
+    safeguards = fields.get(_SAFEGUARDS)
+    if not isinstance(safeguards, list):
+        return
+    left: list[JsonValue] = []
+    for safeguard in safeguards:
+        context = safeguard.get("classifier_context") if isinstance(safeguard, dict) else None
+        if isinstance(safeguard, dict) and isinstance(context, dict):
+            rest = {**context}
+            for name in _OF_THE_MACHINE:
+                neutral = f"{_SAFEGUARDS}.{name}"
+                if rest.get(name) is not None and neutral not in fields:
+                    fields[neutral] = rest.pop(name)
+            left.append({**safeguard, "classifier_context": rest})
+        else:
+            left.append(safeguard)
+    fields[_SAFEGUARDS] = left
 
 
 def _tool_choice(fields: JsonObject) -> None:

@@ -17,6 +17,7 @@ _LONGEST_SCHEME = 24
 _LONGEST_HOST = 64
 _COLOUR = re.compile(r"\[[\d;:]*[A-Za-z]")  # of a terminal (ECMA-48), whose escape may be escaped itself
 _LONGEST_COLOUR = 26
+_CLOSING_TAG = re.compile(r"</[A-Za-z][\w.:-]{0,64}[ ]?>")
 _NO_OPTION = "_./\\-"  # what stands before the dash of no option
 _LONG_OPTIONS = ("-isystem", "-iquote", "-idirafter", "-imacros", "-include")
 _ESCAPED_BLANKS = "nrtfv"
@@ -34,7 +35,7 @@ def starts_path(text: str, start: int) -> bool:
         return True
     before = text[start - 1]
     if not (before.isalnum() or before in _INSIDE):
-        return True
+        return before != "<" or _CLOSING_TAG.match(text, start - 1) is None  # `</root>`
     earlier = text[start - 2 : start - 1] if start > 1 else ""
     if before in "+-":
         return earlier in ("", "\n")  # a line of a diff

@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rewind_proxy.canonical.redaction.rules import Span
+from rewind_proxy.canonical.redaction.rules import QUOTE, Span
 
 _END = r"(?![\w-])"
 _HEX, _CAPS = "[0-9a-f]", "[A-Z0-9]"
+_BASE64 = "[A-Za-z0-9+/]"
+_UUID = f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 
 
 def _after(literal: str, before: str) -> str:
@@ -44,6 +46,35 @@ _ROWS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         ("asana", 0, rf"(?<![\w/-])[0-2]/[0-9]{{16}}(?:/[0-9]{{16}})?:(?P<token>{_HEX}{{32}}){_END}"),
         ("bigmodel", 0, rf"(?<![\w-]){_HEX}{{32}}\.[A-Za-z0-9]{{16}}{_END}"),
         ("zhipu", 0, rf"(?<![\w-]){_HEX}{{32}}\.[A-Za-z0-9]{{16}}{_END}"),
+        # Azure's keys of 84 characters, and those that name what they open near their end.
+        ("jqqj9", 52, rf"{_after('JQQJ9', '[A-Za-z0-9]{52}')}[9DH][A-Za-z0-9]{{26}}{_END}"),
+        *(
+            (f"+{word.lower()}", 76, rf"{_after(f'[+]{word}', _BASE64 + '{76}')}{_BASE64}{{5}}[AQgw]==")
+            for word in ("ASt", "ABa", "AMC")
+        ),
+        ("acdb", 76, rf"{_after('ACDb', _BASE64 + '{76}')}{_BASE64}{{5}}[AQgw]=="),
+        ("azfu", 44, rf"{_after('AzFu', '[A-Za-z0-9_-]{44}')}[A-Za-z0-9_-]{{5}}[AQgw]=="),
+        *(
+            (f"+{word.lower()}", 33, rf"{_after(f'[+]{word}', _BASE64 + '{33}')}[A-P]{_BASE64}{{5}}=")
+            for word in ("ASb", "ARm")
+        ),
+        ("aiot", 33, rf"{_after('AIoT', _BASE64 + '{33}')}[A-P]{_BASE64}{{5}}="),
+        ("azca", 33, rf"{_after('AzCa', '[A-Za-z0-9]{33}')}[A-P][A-Za-z0-9]{{5}}="),
+        ("azse", 42, rf"{_after('AzSe', '[A-Za-z0-9]{42}')}[A-D][A-Za-z0-9]{{5}}{_END}"),
+        ("+acr", 42, rf"{_after('[+]ACR', _BASE64 + '{42}')}[A-D]{_BASE64}{{5}}(?![A-Za-z0-9+/])"),
+        # A private key as JSON (RFC 7518 §6).
+        (
+            "kty",
+            0,
+            rf"{QUOTE}(?:d|k|p|q|dp|dq|qi){QUOTE}\s{{0,4}}:\s{{0,4}}{QUOTE}(?P<token>[\w-]{{22,4096}}={{0,2}}){QUOTE}",
+        ),
+        ("launchdarkly", 0, rf"(?:sdk|mob|api)-(?<![\w-]...-){_UUID}{_END}"),
+        (
+            "perm",  # JetBrains
+            0,
+            r"perm[:-](?<![\w-]perm[:-])[A-Za-z0-9+/]{4,64}={0,2}\.[A-Za-z0-9+/-]{2,64}={0,2}\.[A-Za-z0-9]{20,}",
+        ),
+        ("snyk_", 0, rf"snyk_[us]at\.(?<![\w-]snyk_.at\.){_HEX}{{8}}\.[\w-]{{20,}}(?:\.[\w-]+)*"),
         ("okta", 0, rf"00(?<![\w-]00)[\w-]{{40}}{_END}"),
     )
 )

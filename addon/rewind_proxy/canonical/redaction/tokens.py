@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rewind_proxy.canonical.redaction.newer_tokens import NEWER_TOKEN_RULES
 from rewind_proxy.canonical.redaction.rules import TOKEN_START, Span, TokenRule, token_rule
 
 _W = "[A-Za-z0-9]"
@@ -83,7 +84,7 @@ TOKEN_RULES: tuple[TokenRule, ...] = (
     token_rule("RW103", "google-key", ("AIza", f"{_B}{{30,}}"), ("AQ.Ab8", f"{_B}{{30,}}")),
     token_rule("RW104", "google-oauth", ("ya29. GOCSPX-", f"{_B}{{20,}}"), ("1//0", f"{_B}{{30,}}")),
     token_rule("RW105", "groq-key", ("gsk_", f"{_W}{{20,}}")),
-    token_rule("RW106", "xai-key", ("xai-", f"{_W}{{20,}}{_B}*")),
+    token_rule("RW106", "xai-key", ("xai- xai-token-", f"{_W}{{20,}}{_B}*")),
     token_rule("RW107", "perplexity-key", ("pplx-", f"{_W}{{20,}}{_B}*")),
     token_rule("RW108", "openrouter-key", ("sk-or-", _LONG)),
     token_rule("RW109", "together-key", ("tgp_v1_", _LONG)),
@@ -274,6 +275,7 @@ TOKEN_RULES: tuple[TokenRule, ...] = (
         ("FLWSECK_TEST-", f"{_H}{{12,}}(?:-X)?"),
     ),
     token_rule("RW245", "private-key-in-base64", (_PEM, _private_pem())),
+    *NEWER_TOKEN_RULES,
     _TokenOfParts("RW301", "jwt", (("eyJ", re.compile(f"{_B}*+")),)),
 )
 
