@@ -69,10 +69,13 @@ NOISE_WORDS = DURATION_WORDS.union(
     *(noise.words for noise in NOISE_IN_TOOL_RESULTS),
 )
 """One of these stands in every text with noise that is no duration, in lower case."""
-
-
 _WORDS = Literals(NOISE_WORDS)
 _DEEPEST = 3
+_BY_WORD: dict[str, list[int]] = {}
+"""The places of rules in their table, by what their matches start with."""
+for _place, _noise in enumerate(NOISE_IN_TOOL_RESULTS):
+    for _word in _noise.words:
+        _BY_WORD.setdefault(_word, []).append(_place)
 
 
 def noise_spans(text: str, words: frozenset[str], depth: int = 0) -> Iterator[Span]:
@@ -107,10 +110,10 @@ def _plain_spans(text: str, words: frozenset[str]) -> Iterator[Span]:
     if "@" in words:
         yield from _hash_code_spans(text)
     lower = folded(text)
-    for noise in NOISE_IN_TOOL_RESULTS:
-        for word in noise.words:
-            if word not in words:
-                continue
+    # In the order of the table: of two rules that overlap the earlier one's span wins.
+    for index in sorted({index for word in words for index in _BY_WORD.get(word, ())}):
+        noise = NOISE_IN_TOOL_RESULTS[index]
+        for word in filter(words.__contains__, noise.words):
             for at in places(lower, word):
                 if match := noise.pattern.match(text, at):
                     yield Span(*match.span(1), noise.rule, noise.kind, match[1], noise.numbered)
