@@ -18,16 +18,16 @@ from typing import Literal, NamedTuple
 
 from rewind_proxy.canonical.cache import TextCache
 from rewind_proxy.canonical.captured import CAPTURING, Captured
-from rewind_proxy.canonical.dates import CUE_WORDS
+from rewind_proxy.canonical.dates.cued import CUE_WORDS
+from rewind_proxy.canonical.dates.times import in_days, time_spans
 from rewind_proxy.canonical.literals import Literals
 from rewind_proxy.canonical.model import MatchSettings, Role
-from rewind_proxy.canonical.noise import NOISE_WORDS, noise_spans
+from rewind_proxy.canonical.noise.tool_results import NOISE_WORDS, noise_spans
 from rewind_proxy.canonical.paths.roots import Root, folder_spans, root_spans, temp_name_spans
 from rewind_proxy.canonical.pointer import Pointer
 from rewind_proxy.canonical.preset import Preset
 from rewind_proxy.canonical.spans import SEPARATOR, Leaf, Span
 from rewind_proxy.canonical.text import composed, normalise_text
-from rewind_proxy.canonical.times import in_days, time_spans
 from rewind_proxy.canonical.uuids import uuid_spans
 
 Place = Literal["system", "user", "assistant", "tool_result", "tools", "params"]

@@ -5,7 +5,7 @@ Times alone are in `durations`. A size, a count or a result is none of this.
 
 from __future__ import annotations
 
-from rewind_proxy.canonical.line_rule import CLOCK, GAP, NUMBER, RATE, LineRule, line_rule
+from rewind_proxy.canonical.noise.line_rule import CLOCK, GAP, NUMBER, RATE, LineRule, line_rule
 
 _INDENT = r"[ \t]{0,40}"
 _SPENT = r"[0-9]{1,3}:[0-9]{2}:[0-9]{2}\.[0-9]{3}"

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rewind_proxy.canonical.date_forms import AFTER, CLOCK, DATE, EPOCH, ZONE
-from rewind_proxy.canonical.foreign_dates import FOREIGN_CUES, foreign_dates
+from rewind_proxy.canonical.dates.foreign import FOREIGN_CUES, foreign_dates
+from rewind_proxy.canonical.dates.forms import AFTER, CLOCK, DATE, EPOCH, ZONE
 from rewind_proxy.canonical.spans import Span
 
 # Between cue and date: blanks, a line's end, emphasis of Markdown, quotes (escaped or not).

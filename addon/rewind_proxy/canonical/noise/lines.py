@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rewind_proxy.canonical.line_rule import CLOCK, DATED, GAP, PID, WHEN, LineRule, line_rule
-from rewind_proxy.canonical.measure_lines import MEASURES
+from rewind_proxy.canonical.noise.line_rule import CLOCK, DATED, GAP, PID, WHEN, LineRule, line_rule
+from rewind_proxy.canonical.noise.measures import MEASURES
 from rewind_proxy.canonical.spans import Span
 from rewind_proxy.canonical.text import places
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from typing import TypeAlias
 
-from rewind_proxy.canonical.date_forms import AFTER, CLOCK, DAY, EPOCH, MONTH, MONTHS, ORDINAL, SPACE, ZONE
-from rewind_proxy.canonical.dates import date_spans
+from rewind_proxy.canonical.dates.cued import date_spans
+from rewind_proxy.canonical.dates.forms import AFTER, CLOCK, DAY, EPOCH, MONTH, MONTHS, ORDINAL, SPACE, ZONE
 from rewind_proxy.canonical.spans import Span
 from rewind_proxy.canonical.text import places
 
@@ -103,7 +103,7 @@ def time_spans(
 ) -> Iterator[Span]:
     """Dates with a time (RS103); a date or epoch alone beside a cue, or under such a member (RS104).
 
-    `words` are those of `dates.CUE_WORDS` that the text holds. `numbered` says whether equal times are told
+    `words` are those of `cued.CUE_WORDS` that the text holds. `numbered` says whether equal times are told
     from others, `date` of what kind dates alone are.
     """
     clock = _CLOCK_LOOK.search(text) is not None

@@ -1,7 +1,7 @@
 """Noise in tool results only: durations, process ids, ids made at random (DESIGN §5).
 
-In a user's words these mean something. What a word before it tells is in `noise_rules`, what a whole line
-does in `noise_lines`, what a table's header does in `process_tables`.
+In a user's words these mean something. What a word before it tells is in `rules`, what a whole line
+does in `lines`, what a table's header does in `processes`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rewind_proxy.canonical.durations import DURATION_WORDS, duration_spans
 from rewind_proxy.canonical.literals import Literals
-from rewind_proxy.canonical.noise_http import PROXY_WORDS, proxy_spans
-from rewind_proxy.canonical.noise_lines import LINE_WORDS, line_spans
-from rewind_proxy.canonical.noise_rules import NOISE_IN_TOOL_RESULTS
-from rewind_proxy.canonical.process_tables import AGE_WORDS, PROCESS_WORDS, age_spans, process_spans
-from rewind_proxy.canonical.quoted import quoted_strings
+from rewind_proxy.canonical.noise.durations import DURATION_WORDS, duration_spans
+from rewind_proxy.canonical.noise.http import PROXY_WORDS, proxy_spans
+from rewind_proxy.canonical.noise.lines import LINE_WORDS, line_spans
+from rewind_proxy.canonical.noise.processes import AGE_WORDS, PROCESS_WORDS, age_spans, process_spans
+from rewind_proxy.canonical.noise.quoted import quoted_strings
+from rewind_proxy.canonical.noise.rules import NOISE_IN_TOOL_RESULTS
 from rewind_proxy.canonical.spans import Span
 from rewind_proxy.canonical.text import folded, places
 

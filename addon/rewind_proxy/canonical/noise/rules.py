@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rewind_proxy.canonical.noise_http import COUNTERS, REQUEST_IDS
+from rewind_proxy.canonical.noise.http import COUNTERS, REQUEST_IDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What differs between two runs of one tool, in its results (DESIGN §5, "Scrubbing")."""
