@@ -29,7 +29,7 @@ from rewind_proxy.mitm.forwarding import NO_LINE, Forwarding
 from rewind_proxy.mitm.guard import Guard
 from rewind_proxy.mitm.pacing import Pacing
 from rewind_proxy.mitm.runtime import RequestLine, Runtime
-from rewind_proxy.mitm.sockets import Sockets
+from rewind_proxy.mitm.sockets.serving import Sockets
 from rewind_proxy.mitm.upstreams import Upstreams
 from rewind_proxy.mitm.views import Seen, Views
 from rewind_proxy.recording import faulted_step, refused_step, replayed_step

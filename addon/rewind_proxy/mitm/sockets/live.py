@@ -16,7 +16,7 @@ from rewind_proxy.decisions import Forward, Header, Serve
 from rewind_proxy.errors import traceback_of
 from rewind_proxy.matching.reading import RawRequest
 from rewind_proxy.mitm.runtime import Runtime
-from rewind_proxy.mitm.socket_dial import OWN_HEADERS, Provider
+from rewind_proxy.mitm.sockets.dial import OWN_HEADERS, Provider
 from rewind_proxy.mitm.upstreams import Upstreams
 from rewind_proxy.recording import MAX_ANSWER, Captured, passed_step
 from rewind_proxy.settings import Settings

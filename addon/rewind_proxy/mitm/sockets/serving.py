@@ -26,10 +26,10 @@ from rewind_proxy.engine import SOCKET_STATUS
 from rewind_proxy.errors import traceback_of
 from rewind_proxy.matching.reading import RawRequest
 from rewind_proxy.mitm import labels, traffic
-from rewind_proxy.mitm.socket_dial import OWN_HEADERS, Declined, Opened, Provider, dial
-from rewind_proxy.mitm.socket_live import Opening, Owner
-from rewind_proxy.mitm.socket_peer import Peer
-from rewind_proxy.mitm.socket_turns import SocketTurns
+from rewind_proxy.mitm.sockets.dial import OWN_HEADERS, Declined, Opened, Provider, dial
+from rewind_proxy.mitm.sockets.live import Opening, Owner
+from rewind_proxy.mitm.sockets.peer import Peer
+from rewind_proxy.mitm.sockets.turns import SocketTurns
 from rewind_proxy.recording import passed_step
 from rewind_proxy.wire import ADAPTERS, Host
 

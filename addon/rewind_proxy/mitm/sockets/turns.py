@@ -18,10 +18,10 @@ from rewind_proxy.decisions import Fail, Forward, Refuse, Replay, Serve, Step
 from rewind_proxy.engine import NO_RECORDING, refuse_failed
 from rewind_proxy.errors import RewindError, traceback_of
 from rewind_proxy.mitm.runtime import Runtime
-from rewind_proxy.mitm.socket_dial import Declined, Opened, dial
-from rewind_proxy.mitm.socket_live import Live, LiveTurn, Opening, Owner
-from rewind_proxy.mitm.socket_peer import ABNORMAL, Closed, Message, Peer
-from rewind_proxy.mitm.socket_play import Playing
+from rewind_proxy.mitm.sockets.dial import Declined, Opened, dial
+from rewind_proxy.mitm.sockets.live import Live, LiveTurn, Opening, Owner
+from rewind_proxy.mitm.sockets.peer import ABNORMAL, Closed, Message, Peer
+from rewind_proxy.mitm.sockets.play import Playing
 from rewind_proxy.wire import sockets
 from rewind_proxy.wire.socket_answers import error_frame, in_lane, refusal_frame
 

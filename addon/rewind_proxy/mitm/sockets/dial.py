@@ -23,7 +23,7 @@ from wsproto.extensions import PerMessageDeflate
 from wsproto.utilities import RemoteProtocolError
 
 from rewind_proxy.decisions import Header
-from rewind_proxy.mitm.socket_peer import Peer
+from rewind_proxy.mitm.sockets.peer import Peer
 
 TIMEOUT = 60
 """Seconds for the connection and the answer to the upgrade."""

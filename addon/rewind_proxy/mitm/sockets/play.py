@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from rewind_proxy.decisions import Fail, Refuse, Replay
 from rewind_proxy.errors import traceback_of
 from rewind_proxy.mitm.runtime import Runtime
-from rewind_proxy.mitm.socket_peer import Peer
+from rewind_proxy.mitm.sockets.peer import Peer
 from rewind_proxy.pace import Cue, cues, faulted
 from rewind_proxy.recording import faulted_step, refused_step, replayed_step
 from rewind_proxy.wire import sockets
