@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from clients.test_sdks import HERE, KEYS
 from clients.test_sdks import interpreter as interpreter  # a fixture
 from rewind_proxy.cli.provider import FakeProvider
 from support.children import Child, environment, rewind, run
 from support.proxies import LISTENING
 from support.runs import Place, rewind_run
+
+pytestmark = pytest.mark.once
 
 SCRIPT = HERE / "ask_with_vcrpy.py"
 

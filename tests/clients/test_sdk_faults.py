@@ -13,6 +13,8 @@ import pytest
 from rewind_proxy.cli.provider import FakeProvider
 from support.runs import Place, rewind_run
 
+pytestmark = pytest.mark.once
+
 HERE = Path(__file__).parent
 CLIENT_ENV = HERE.parent.parent / "scripts" / "client-env"
 KEYS = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "no-key-at-all")

@@ -15,6 +15,8 @@ from rewind_proxy.cli.provider import FakeProvider
 from support.children import PYTHON_PATH, Finished, environment, run
 from support.sockets import SocketLog
 
+pytestmark = pytest.mark.once
+
 HERE = Path(__file__).parent
 CLIENT_ENV = HERE.parent.parent / "scripts" / "client-env"
 KEYS = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "no-key-at-all")

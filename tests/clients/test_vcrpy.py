@@ -13,6 +13,8 @@ from rewind_proxy.cli.provider import FakeProvider
 from support.children import environment, rewind
 from support.runs import Place, rewind_run
 
+pytestmark = pytest.mark.once
+
 SCRIPT = HERE / "ask_with_vcrpy.py"
 
 
