@@ -174,6 +174,39 @@ def test_ids_that_clients_make(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value", "kind"),
+    [
+        ("Background shell started.\nid: @\npid: x\noutput: /x/shell-@.output", "bg_ba223acb", "task"),
+        (
+            "\"sleep 9\" promoted to background as @. To stop: `task_stop({ task_id: '@' })`",
+            "bg_ba223acb",
+            "task",
+        ),
+        ("Monitor started.\nid: @\ncommand: x", "mon_0f3a9c2b7d1e4456", "task"),
+        ('<task id="@" state="done">\n</task>', "ses_dd4292f03ffefBHh3DlhJPkctB", "task"),
+        ("For full output see: /x/tool-outputs/@.txt", "run_shell_command_1796076397433_0", "result"),
+        (
+            "/x/tool-outputs/session-a-b/@.txt",
+            "run_shell_command__run_shell_command_1796076397433_0",
+            "result",
+        ),
+        ("Full output saved to: /x/tool-output/@\n\n18002", "tool_22e7f0f88001pRr0vGYB6H81bv", "result"),
+        ("has been saved to: /x y/z/@.output\nTo read", "run_shell_command_564d7e11d197", "result"),
+        (
+            "Saved to: C:\\x\\@.txt\nSee @",
+            "1796076414524-copilot-tool-output-15386-4966b3d7-6fd4-4af7-ac81-ada9c90fee77",
+            "result",
+        ),
+    ],
+)
+def test_ids_of_other_agents(text: str, value: str, kind: str) -> None:
+    """Of Qwen Code, opencode, Gemini CLI and Copilot CLI: tasks, and files for what was too long to show."""
+    told = text.replace("@", value)
+    assert scrubbed(told, "tool_result") == text.replace("@", f"⟨{kind}:1⟩")
+    assert scrubbed(told) == told
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "plant ID: blueberry",
@@ -190,6 +223,12 @@ def test_ids_that_clients_make(text: str) -> None:
         "user id: 12, valid: 12, stupid: 12",
         "pid: abc",
         "/x/tool-results/summary.txt",
+        "/x/tool-outputs/session-a-b/summary.txt",
+        "/x/tool-output/tool_kit",
+        "saved to: /x/report_final.output",
+        ".bg_ff0000ff { color: red }",
+        "id: bg_image1",
+        "ses_sion_expired",
         "/x/tasks/buildings.txt",
         "chunk_id: 12",
         "[1] 12345",

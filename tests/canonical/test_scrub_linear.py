@@ -30,7 +30,9 @@ HOSTILE = (
     "<testcase\ta=b\t …1\ttokens\t cf-ray:\t1a about\ta\t READY-bcdf2- (1)─a(1)─ "
     "1/tcp:\t1\t \n[a\t1234567]\ta virtualenvs/a- \n\t1\t-rw \n[09:00:00]\t[1]\t \n09:00:00\tb\ta[1] \n[ "
     "heute\tist\t1\ta\t 今天是2026年 2026年1月1日\t星期 "
-    "09:00elapsed\t %\tcpu\t1s\tuser\t B/s)\t |\t1.2\tMB/s Dload\tUpload\t READY\t-bcdfghjk-bcdf 1.2MB/s━"
+    "09:00elapsed\t %\tcpu\t1s\tuser\t B/s)\t |\t1.2\tMB/s Dload\tUpload\t READY\t-bcdfghjk-bcdf 1.2MB/s━ "
+    "id:\tbg_ba22 ses_dd4292f03fff saved\tto:\t/a saved\tto:\t/a/b_564d7e11d197 /tool-outputs/session-a1 "
+    "/tool-output/tool_22e7f0f88001"
 ).split(" ")
 SIZE = 100_000
 

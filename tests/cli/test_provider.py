@@ -235,6 +235,33 @@ def test_gemini_calls_a_function(provider: FakeProvider) -> None:
 # Everything else
 
 
+def test_gemini_answers_by_a_schema(provider: FakeProvider) -> None:
+    """As its client's choice of a model asks for: an object with what is required."""
+    schema = {
+        "type": "OBJECT",
+        "properties": {"reason": {"type": "STRING"}, "score": {"type": "INTEGER"}},
+        "required": ["reason", "score"],
+    }
+    asked = {
+        "contents": [{"role": "user", "parts": [{"text": "Tell me of bees."}]}],
+        "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": schema},
+    }
+    answer = whole(provider, GEMINI, asked)
+    said = json.loads(answer["candidates"][0]["content"]["parts"][0]["text"])
+    assert said["score"] == 1
+    assert "Tell me of bees." in said["reason"]
+
+
+@pytest.mark.parametrize(
+    "text", ["<now>12:00</now>\n\nTell me of bees.", "<a>\n<b>x</b>\n</a>\n<c>y</c> Tell me of bees."]
+)
+def test_what_an_agent_adds_in_tags_is_not_asked(provider: FakeProvider, text: str) -> None:
+    """Nor before the user's words, nor in a text of its own after them."""
+    messages = [*user(text)["messages"], *user("<reminder>Be brief.</reminder>")["messages"]]
+    answer = whole(provider, CHAT, {"model": "m", "messages": messages})
+    assert "You said: Tell me of bees. (" in answer["choices"][0]["message"]["content"]
+
+
 @pytest.mark.parametrize(
     ("path", "member"),
     [

@@ -132,14 +132,15 @@ def test_a_slug_of_two_roots_stays() -> None:
         (U1.upper(), U2.upper()),
         (f"urn:uuid:{U1}", f"urn:uuid:{U2}"),
         (f"/tasks/{U1}.output task_{U1}", f"/tasks/{U2}.output task_{U2}"),
-        (f"a{U1} {U1}0 {U1}-1 -{U1}", f"a{U1} {U1}0 {U1}-1 -{U1}"),
+        (f"session-{U1}/a {U1}-1", f"session-{U2}/a {U2}-1"),
+        (f"a{U1} {U1}0 {U1}-8f3a 8f3a-{U1}", f"a{U1} {U1}0 {U1}-8f3a 8f3a-{U1}"),
         (U1.replace("-", ""), U1.replace("-", "")),
         (U1[:-1], U1[:-1]),
         (U1[1:], U1[1:]),
     ],
 )
 def test_uuids(text: str, live: str) -> None:
-    """A UUID is replaced as a whole token, in upper case where it was so."""
+    """A UUID is replaced where one is taken out of a request, in upper case where it was so."""
     assert rewritten(Replacements({}, {U1: U2}, {}), text) == live
 
 

@@ -18,7 +18,7 @@ from rewind_proxy.canonical.spans import Leaf, Span
 CAPTURING = frozenset({"RS106", "RS203"})
 """The rules whose values are random by themselves: others take out what may be equal by chance."""
 _SHORTEST = 6
-_LONGEST = 64
+_LONGEST = 96
 """Characters. A shorter value may be a word, no client makes a longer one."""
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")

@@ -38,6 +38,8 @@ _LOOKS_RANDOM = (
 )
 
 _REQUEST_ID = r"(?=[^\s\"'\\]{0,64}[0-9])([^\s\"'\\]{16,200}+)"
+_OPENCODE = "[0-9a-f]{12}[0-9A-Za-z]{14}"
+_SAVED = r"(?i:saved to: )(?:[^\\/\n]{0,80}+[\\/]){1,32}+"
 
 _CONTAINER = r"((?=[a-f]{0,63}[0-9])(?:[0-9a-f]{64}|[0-9a-f]{12}))(?![\w])"
 
@@ -184,11 +186,30 @@ NOISE_IN_TOOL_RESULTS = (
     _rule("RS203", "task", ("background",), rf"background(?:ed)?(?: by user)? with ID: {_TASK}"),
     _rule("RS203", "task", ("id: b", "task: b"), rf"(?<!\w)(?:ID|task): {_LOOKS_RANDOM}{_TASK}"),
     _rule("RS203", "task", ("tasks",), rf"(?<=[\\/])tasks[\\/]{{1,2}}{_TASK}\.output\b"),
+    # Qwen Code's shells and monitors, opencode's sub-agents.
+    _rule(
+        "RS203",
+        "task",
+        ("id: bg_", "id: mon_", "background as bg_"),
+        r"(?:(?<!\w)(?i:id): |background as )(bg_[0-9a-f]{8}|mon_[0-9a-f]{16})(?!\w)",
+    ),
+    _rule("RS203", "task", ("ses_",), rf"(?<!\w)(ses_{_OPENCODE})(?!\w)"),
+    # Where an agent keeps an output that is too long to show: Claude Code and Gemini CLI, opencode,
+    # Qwen Code, Copilot CLI.
     _rule(
         "RS203",
         "result",
-        ("tool-results",),
-        r"(?<=[\\/])tool-results[\\/]{1,2}((?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{6,})\.\w+",
+        ("tool-results", "tool-outputs"),
+        r"(?<=[\\/])tool-(?:results|outputs)[\\/]{1,2}(?:session-[\w-]{1,64}+[\\/]{1,2})?"
+        r"((?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{6,})\.\w+",
+    ),
+    _rule("RS203", "result", ("tool-output",), rf"(?<=[\\/])tool-output[\\/]{{1,2}}(tool_{_OPENCODE})(?!\w)"),
+    _rule("RS203", "result", ("saved to: ",), rf"{_SAVED}([\w.-]{{1,80}}_[0-9a-f]{{12}})\.output\b"),
+    _rule(
+        "RS203",
+        "result",
+        ("saved to: ",),
+        rf"{_SAVED}([0-9]{{13}}-copilot-tool-output-[0-9]{{1,8}}-[0-9a-f-]{{36}})\.txt\b",
     ),
     # Containers and what Docker's first builder made on the way, by what stands before and after; a layer's
     # digest is of its content and stays.

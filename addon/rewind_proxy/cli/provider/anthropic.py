@@ -123,6 +123,7 @@ ANTHROPIC = Dialect(
     entries=_entries,
     offers=_offers,
     thinks=_thinks,
+    schema=lambda _body: {},
     whole=_whole,
     events=_events,
     sse=typed_sse,

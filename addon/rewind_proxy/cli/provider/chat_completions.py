@@ -111,6 +111,7 @@ CHAT_COMPLETIONS = Dialect(
     entries=_entries,
     offers=_offers,
     thinks=lambda _body: False,
+    schema=lambda _body: {},
     whole=_whole,
     events=_events,
     sse=_sse,

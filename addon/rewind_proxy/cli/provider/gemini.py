@@ -20,6 +20,7 @@ from rewind_proxy.cli.provider.turn import (
 
 _SCHEMA_NAMES = ("parametersJsonSchema", "parameters_json_schema", "parameters")
 """Google's SDK for Python sends this one in snake case, which the API reads as well."""
+_ANSWER_SCHEMA_NAMES = ("responseJsonSchema", "responseSchema")
 
 
 def _entries(body: JsonObject) -> Iterator[Entry]:
@@ -39,6 +40,11 @@ def _offers(body: JsonObject) -> Iterator[Offer]:
         for function in objects(tool.get("functionDeclarations")):
             schema = next((function[name] for name in _SCHEMA_NAMES if name in function), None)
             yield Offer(str(function.get("name")), as_object(schema))
+
+
+def _schema(body: JsonObject) -> JsonObject:
+    asked = as_object(body.get("generationConfig"))
+    return next((as_object(asked[name]) for name in _ANSWER_SCHEMA_NAMES if name in asked), {})
 
 
 def _answer(turn: Turn, identifier: str, parts: list[JsonObject], finish: str | None) -> JsonObject:
@@ -90,6 +96,7 @@ GEMINI = Dialect(
     entries=_entries,
     offers=_offers,
     thinks=lambda _body: False,
+    schema=_schema,
     whole=_whole,
     events=_events,
     sse=_sse,

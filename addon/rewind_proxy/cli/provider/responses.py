@@ -168,6 +168,7 @@ RESPONSES = Dialect(
     entries=_entries,
     offers=_offers,
     thinks=_thinks,
+    schema=lambda _body: {},
     whole=_whole,
     events=_events,
     sse=typed_sse,

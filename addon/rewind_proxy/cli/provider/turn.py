@@ -22,8 +22,12 @@ from rewind_proxy.canonical.model import JsonObject, JsonValue
 
 _COMMAND = re.compile(r"\brun `([^`\n]+)`", re.IGNORECASE)
 _PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,2}\s*$|\s*\S+(?:\s+\S+){0,2}")
-_SHELL_TOOLS = ("exec_command", "exec", "shell", "Bash", "run_shell_command")
-"""By preference: Codex (function, custom JavaScript, older function), Claude Code, Gemini CLI."""
+_SHELL_TOOLS = ("exec_command", "exec", "shell", "Bash", "run_shell_command", "bash")
+"""By preference: Codex (function, custom JavaScript, older function), Claude Code, Gemini CLI and Qwen Code,
+opencode and Copilot CLI."""
+_TAGGED = re.compile(r"\s*<([\w-]+)>.*?</\1>", re.DOTALL)
+"""What agents add as the user, before the words or in a text of its own: `<system-reminder>`,
+`<environment_context>`, `<current_datetime>`."""
 _ECHOED_WORDS = 8
 _QUOTED_CHARACTERS = 2000
 
@@ -78,6 +82,8 @@ class Dialect:
     entries: Callable[[JsonObject], Iterator[Entry]]
     offers: Callable[[JsonObject], Iterator[Offer]]
     thinks: Callable[[JsonObject], bool]
+    schema: Callable[[JsonObject], JsonObject]
+    """The JSON schema that the text of the answer must follow; empty for free text."""
     whole: Callable[[Turn], JsonObject]
     events: Callable[[Turn, JsonObject], Iterator[JsonObject | None]]
     """The events of a stream; None is the `[DONE]` of Chat Completions."""
@@ -88,8 +94,9 @@ class Dialect:
 def decide(dialect: Dialect, body: JsonObject, model: str) -> Turn:
     """The turn that answers `body`, a generation request."""
     entries = list(dialect.entries(body))
-    asked = max((i for i, entry in enumerate(entries) if _is_users_words(entry)), default=-1)
-    words = entries[asked][1].strip() if asked >= 0 else ""
+    said = [_users_words(entry) for entry in entries]
+    asked = max((i for i, words in enumerate(said) if words), default=-1)
+    words = said[asked] if asked >= 0 else ""
     results = [text for speaker, text in entries[asked + 1 :] if speaker == "tool"]
     commands = _COMMAND.findall(words)
     offers = list(dialect.offers(body))
@@ -103,6 +110,9 @@ def decide(dialect: Dialect, body: JsonObject, model: str) -> Turn:
         echo = " ".join(words.split()[:_ECHOED_WORDS])
         messages = "1 message" if len(entries) == 1 else f"{len(entries)} messages"
         text = f"You said: {echo} ({len(words)} characters, {messages})"
+    schema = dialect.schema(body)
+    if schema and not call:
+        text = json.dumps(_filled(schema, text))
     return Turn(model, text, call, dialect.thinks(body), input_tokens(body))
 
 
@@ -111,10 +121,15 @@ def input_tokens(body: JsonObject) -> int:
     return max(1, len(json.dumps(body)) // 4)
 
 
-def _is_users_words(entry: Entry) -> bool:
-    """Agents add texts of their own as the user, in tags: `<system-reminder>`, `<environment_context>`."""
+def _users_words(entry: Entry) -> str:
+    """What the user says in it: nothing in what an agent added, as it stands in tags."""
     speaker, text = entry
-    return speaker == "user" and bool(text.strip()) and not text.lstrip().startswith("<")
+    if speaker != "user":
+        return ""
+    while tagged := _TAGGED.match(text):
+        text = text[tagged.end() :]
+    words = text.strip()
+    return "" if words.startswith("<") else words
 
 
 def _call(offers: Sequence[Offer], command: str) -> Call:
@@ -125,24 +140,28 @@ def _call(offers: Sequence[Offer], command: str) -> Call:
             f"const result = await tools.exec_command({json.dumps({'cmd': command})});\ntext(result.output);"
         )
         return Call(offer.name, code, offer.namespace)
-    properties = as_object(offer.schema.get("properties"))
-    required = offer.schema.get("required")
+    return Call(offer.name, _filled(offer.schema, command), offer.namespace)
+
+
+def _filled(schema: JsonObject, text: str) -> JsonObject:
+    """An object that follows the schema: what is required, else its first member; `text` in each string."""
+    properties = as_object(schema.get("properties"))
+    required = schema.get("required")
     names = [str(name) for name in required] if isinstance(required, list) else list(properties)[:1]
-    arguments = {name: _argument(as_object(properties.get(name)).get("type"), command) for name in names}
-    return Call(offer.name, arguments, offer.namespace)
+    return {name: _value(as_object(properties.get(name)).get("type"), text) for name in names}
 
 
-def _argument(kind: JsonValue, command: str) -> JsonValue:
+def _value(kind: JsonValue, text: str) -> JsonValue:
     match str(kind).lower():
         case "array":
-            return ["bash", "-lc", command]
+            return ["bash", "-lc", text]
         case "integer" | "number":
             return 1
         case "boolean":
             return False
         case "object":
             return {}
-    return command
+    return text
 
 
 # What the dialects share.

@@ -22,6 +22,7 @@ from rewind_proxy.canonical.paths.spellings import (
     mounted,
     slug_of,
 )
+from rewind_proxy.canonical.uuids import uuid_spans
 from rewind_proxy.matching.rebasing.slots import Replacements
 
 
@@ -148,17 +149,11 @@ class Finder:
     def _uuid_edits(self, text: str) -> Iterator[Edit]:
         if not self._uuids:
             return
-        for middle in _UUID_MIDDLE.finditer(text):
-            start = middle.start() - 8
-            end = start + _UUID_LENGTH
-            if start < 0:
-                continue
-            recorded = text[start:end]
-            new = self._uuids.get(recorded.lower())
-            before, after = text[start - 1 : start], text[end : end + 1]
-            if new is None or before.isalnum() or before == "-" or after.isalnum() or after == "-":
-                continue
-            yield Edit(start, end, new.upper() if recorded.isupper() else new)
+        for span in uuid_spans(text):
+            start = span.end - _UUID_LENGTH
+            new = self._uuids.get(span.value)
+            if new is not None:
+                yield Edit(start, span.end, new.upper() if text[start : span.end].isupper() else new)
 
 
 @lru_cache(maxsize=64)
