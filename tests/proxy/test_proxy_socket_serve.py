@@ -277,6 +277,14 @@ def test_turns_sent_at_once_are_taken_one_by_one(serving: Proxy, stage: Stage) -
         assert [socket.turn(create(prompt)) for prompt in prompts] == live
 
 
+def test_a_subprotocol_is_agreed_on(serving: Proxy) -> None:
+    """The client hears the first that it offers, though one of that length is masked as a key would be."""
+    offered = ["a-subprotocol-of-many-words", "token"]
+    with connect(serving, new_prompt(), subprotocols=offered) as socket:
+        assert (socket.status, socket.subprotocol) == (101, offered[0])
+        assert socket.turn(create(new_prompt()))[-1]["type"] == "response.completed"
+
+
 def lanes_side_by_side(count: int) -> Behaviour:
     """Answer no frame before so many have come; then all at once, event by event, each in its lane."""
     asked: list[SocketExchange] = []

@@ -243,10 +243,13 @@ async def _request(reader: asyncio.StreamReader, accepted: wsproto.WSConnection)
 def _acceptance(opening: Opening, upstream: Opened | None) -> events.AcceptConnection:
     headers: list[tuple[bytes, bytes]] = [(b"x-rewind-step", opening.serve.step.id.encode())]
     subprotocol = upstream.subprotocol if upstream else next(iter(opening.provider.subprotocols), None)
+    if subprotocol is not None:
+        # As a header: wsproto would look for it among those that came here, which are masked.
+        headers.append((b"sec-websocket-protocol", subprotocol.encode("utf-8", "surrogateescape")))
     if upstream is not None:
         headers += [pair for pair in upstream.headers if pair[0].decode("latin-1").lower() not in OWN_HEADERS]
     # No compression on the way through this machine: the client may offer it, and need not get it.
-    return events.AcceptConnection(subprotocol=subprotocol, extra_headers=headers)
+    return events.AcceptConnection(extra_headers=headers)
 
 
 def _declined(accepted: wsproto.WSConnection, answer: Declined) -> bytes:
