@@ -377,7 +377,7 @@ def test_the_proxy_user_names_the_session(serving: Proxy) -> None:
 def test_a_paced_answer_takes_its_time(
     serving: Proxy, stage: Stage, start: Start, stopped: FakeProvider
 ) -> None:
-    """`rewind_pace = recorded`: each frame comes when it came."""
+    """`rewind_pace = recorded`: each frame comes when it came. The socket itself is no call of its own."""
     prompt = new_prompt()
     stage.behaviour = lambda exchange: exchange.send(0.1 if isinstance(exchange, SocketExchange) else 0)
     got = record(serving, prompt)
@@ -388,6 +388,9 @@ def test_a_paced_answer_takes_its_time(
             assert socket.turn(create(prompt)) == got
         took = time.monotonic() - begun
         assert took >= 0.1 * (len(got) - 1)
+        ended = running.stop()
+    assert "1 call: 1 exact" in ended.output
+    assert "passed on" not in ended.output
 
 
 def test_faults_on_purpose_happen_on_sockets_too(start: Start) -> None:

@@ -31,6 +31,7 @@ from rewind_proxy.mitm.sockets.live import Opening, Owner
 from rewind_proxy.mitm.sockets.peer import Peer
 from rewind_proxy.mitm.sockets.turns import SocketTurns
 from rewind_proxy.recording import passed_step
+from rewind_proxy.report import SERVED
 from rewind_proxy.wire import ADAPTERS, Host
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,6 @@ _LOOPBACK = "127.0.0.1"
 _MAX_HEAD = 1 << 17
 _ASKS_WITHIN = 10.0
 """Seconds that a connection has to ask: another process may have found the port."""
-_SERVED = "its turns are steps of their own"
 _JSON: tuple[Header, ...] = (("content-type", "application/json"),)
 _NO_SOCKETS = dumps(ADAPTERS["responses"].error(SOCKET_STATUS, "rewind: the provider has no WebSockets."))
 
@@ -180,7 +180,7 @@ class Sockets:
             upstream = answer
         writer.write(accepted.send(_acceptance(opening, upstream)))
         await writer.drain()
-        self._note(opening, 101, _SERVED)
+        self._note(opening, 101, SERVED)
         turns = SocketTurns(
             Peer(reader, writer, accepted),
             opening,
