@@ -11,6 +11,8 @@ REFUSED_EXIT = 4
 """A model call was refused, or in replay none arrived."""
 FAILED_EXIT = 5
 """Our own recording failed."""
+SERVED = "its turns are steps of their own"
+"""What is told of a socket that was not passed on, but served."""
 _SWITCHED = 101
 """The status of an upgrade that the provider agreed to."""
 
@@ -48,7 +50,8 @@ class Report:
         self.runs[step.run] = None
         if step.cls != "model":
             self.side += 1
-            self.sockets += step.cls == "socket" and step.tier == "passed" and step.status == _SWITCHED
+            switched = step.cls == "socket" and step.tier == "passed" and step.status == _SWITCHED
+            self.sockets += switched and step.reason != SERVED
             return
         self.steps += 1
         if step.cassette:

@@ -24,11 +24,7 @@ RUNS = [
     ("<A object at 0x{}>", "000001F2A3B4C5D6", "000002F2A3B4C5D6"),
     ("com.x.Foo@{} and [I@1a2b3c4d", "1b6d3586", "4554617c"),
     ("    #0 0x{} in main /app/a.c:3", "55d0c1234567", "563bc1234567"),
-    (
-        "Write at 0x00c0000{} by goroutine {}:".replace("{} by goroutine {}", "{0} by goroutine {1}"),
-        ("12345", "7"),
-        ("92345", "19"),
-    ),
+    ("Write at 0x00c0000{} by goroutine {}:", ("12345", "7"), ("92345", "19")),
     ("created by main.main in goroutine {}\n\t/app/a.go:3", "1", "17"),
     ("[1]+ {} Running sleep 5 &", "12345", "77"),
     ("[{0}:77:1130/{1}:ERROR:gpu.cc(5)] x", ("12345", "090001.123456"), ("45", "100001.123457")),

@@ -6,7 +6,7 @@ import pytest
 
 from rewind_proxy.canonical.model import JsonValue
 from rewind_proxy.cli.run_summary import headline, print_summary
-from rewind_proxy.report import Report
+from rewind_proxy.report import SERVED, Report
 from rewind_proxy.store import StepRecord
 
 
@@ -53,14 +53,16 @@ def test_unknown_hosts_that_were_kept_out_are_named() -> None:
 
 
 def test_a_socket_that_was_passed_on_is_said() -> None:
-    """What is said on it is not seen, so nobody can tell that no model call arrived; one refused is none."""
+    """What is said on it is not seen, so nobody can tell that no model call arrived; no other is one."""
     report = Report("passthrough")
     facts = {"run": "r", "number": 1, "started_at": 1.0, "cls": "socket", "host": "h", "path": "/p"}
-    for tier, status in (("passed", 101), ("passed", 404), ("miss", 426)):
-        known = {"method": "GET", "tier": tier, "status": status}
+    for tier, status, reason in (
+        ("passed", 101, ""), ("passed", 404, ""), ("miss", 426, ""), ("passed", 101, SERVED),
+    ):  # fmt: skip
+        known = {"method": "GET", "tier": tier, "status": status, "reason": reason}
         report.add(StepRecord.model_validate(facts | known))
     line = headline(report.to_json(cassettes=0, child_exit=0)).plain
-    assert line == "rewind · passthrough · 0 calls · 3 side · 1 socket passed on, not counted"
+    assert line == "rewind · passthrough · 0 calls · 4 side · 1 socket passed on, not counted"
 
 
 def test_a_log_that_is_elsewhere_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from rewind_proxy.mitm.origin import Lane, Origin, Script
+from rewind_proxy.mitm.origin import Delivery, Origin, Script
 
 SCRIPT = Script(b"one two three", ((0.0, 4), (0.1, 8), (0.2, 13)))
 LONG = Script(b"one two", ((0.0, 4), (60.0, 7)))
@@ -38,10 +38,12 @@ def open_sockets() -> set[int]:
     return {each.fileno() for each in found} - {-1}
 
 
-async def ask(lane: Lane, token: str | None = None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to a lane, and send its request or another's."""
-    reader, writer = await asyncio.open_connection(*lane.address)
-    writer.write(f"GET /{lane.token if token is None else token} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+async def ask(
+    delivery: Delivery, token: str | None = None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to a delivery, and send its request or another's."""
+    reader, writer = await asyncio.open_connection(*delivery.address)
+    writer.write(f"GET /{delivery.token if token is None else token} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     return reader, writer
 
 
@@ -56,10 +58,10 @@ def test_an_answer_comes_once_in_its_time() -> None:
     """Body and length are those of the script, the last piece comes at its time, and then the end."""
 
     async def test(origin: Origin) -> None:
-        lane = origin.open(SCRIPT)
-        reader, writer = await ask(lane)
+        delivery = origin.open(SCRIPT)
+        reader, writer = await ask(delivery)
         received = await reader.read()
-        took = asyncio.get_running_loop().time() - lane.begun
+        took = asyncio.get_running_loop().time() - delivery.begun
         head, _, body = received.partition(b"\r\n\r\n")
         assert body == SCRIPT.body
         assert b"content-length: 13" in head
@@ -85,11 +87,11 @@ def test_another_process_gets_nothing(token: str) -> None:
     """A connection that does not know the token is closed, and the one that does is still answered."""
 
     async def test(origin: Origin) -> None:
-        lane = origin.open(SCRIPT)
-        stranger, strangers_end = await ask(lane, token)
+        delivery = origin.open(SCRIPT)
+        stranger, strangers_end = await ask(delivery, token)
         with suppress(ConnectionResetError):
             assert await stranger.read() == b""
-        reader, writer = await ask(lane)
+        reader, writer = await ask(delivery)
         assert (await reader.read()).endswith(SCRIPT.body)
         for end in (strangers_end, writer):
             await close(end)
@@ -101,9 +103,9 @@ def test_one_that_says_nothing_does_not_hold_the_lane() -> None:
     """A connection that never asks is given up after a moment."""
 
     async def test(origin: Origin) -> None:
-        lane = origin.open(SCRIPT)
-        _, silent = await asyncio.open_connection(*lane.address)
-        reader, writer = await ask(lane)
+        delivery = origin.open(SCRIPT)
+        _, silent = await asyncio.open_connection(*delivery.address)
+        reader, writer = await ask(delivery)
         assert (await reader.read()).endswith(SCRIPT.body)
         for end in (silent, writer):
             await close(end)
@@ -124,21 +126,21 @@ def test_who_leaves_ends_it() -> None:
 
 @pytest.mark.parametrize("moment", ["at once", "before it is asked", "while it sends"])
 def test_it_can_be_ended(moment: str) -> None:
-    """A lane ends when it is told to, whatever it is about."""
+    """A delivery ends when it is told to, whatever it is about."""
 
     async def test(origin: Origin) -> None:
-        lane = origin.open(LONG)
-        assert origin.owns(lane.address)
+        delivery = origin.open(LONG)
+        assert origin.owns(delivery.address)
         if moment == "before it is asked":
             await asyncio.sleep(0.05)
         if moment == "while it sends":
-            reader, writer = await ask(lane)
+            reader, writer = await ask(delivery)
             await reader.readuntil(b"one ")
-        origin.end(lane)
+        origin.end(delivery)
         for _ in range(3):  # the loop's turns until a cancelled task is over
             await asyncio.sleep(0)
-        assert not origin.owns(lane.address) or moment == "while it sends"
-        origin.end(lane)
+        assert not origin.owns(delivery.address) or moment == "while it sends"
+        origin.end(delivery)
         if moment == "while it sends":
             assert await reader.read() == b""
             await close(writer)
@@ -147,11 +149,11 @@ def test_it_can_be_ended(moment: str) -> None:
 
 
 def test_all_can_be_ended() -> None:
-    """Closing the origin ends every lane."""
+    """Closing the origin ends every delivery."""
 
     async def test(origin: Origin) -> None:
-        lanes = [origin.open(LONG) for _ in range(5)]
-        assert len({lane.address for lane in lanes}) == 5
+        deliveries = [origin.open(LONG) for _ in range(5)]
+        assert len({delivery.address for delivery in deliveries}) == 5
         origin.close()
 
     in_a_loop(test)

@@ -277,6 +277,14 @@ def test_turns_sent_at_once_are_taken_one_by_one(serving: Proxy, stage: Stage) -
         assert [socket.turn(create(prompt)) for prompt in prompts] == live
 
 
+def test_a_subprotocol_is_agreed_on(serving: Proxy) -> None:
+    """The client hears the first that it offers, though one of that length is masked as a key would be."""
+    offered = ["a-subprotocol-of-many-words", "token"]
+    with connect(serving, new_prompt(), subprotocols=offered) as socket:
+        assert (socket.status, socket.subprotocol) == (101, offered[0])
+        assert socket.turn(create(new_prompt()))[-1]["type"] == "response.completed"
+
+
 def lanes_side_by_side(count: int) -> Behaviour:
     """Answer no frame before so many have come; then all at once, event by event, each in its lane."""
     asked: list[SocketExchange] = []
@@ -369,7 +377,7 @@ def test_the_proxy_user_names_the_session(serving: Proxy) -> None:
 def test_a_paced_answer_takes_its_time(
     serving: Proxy, stage: Stage, start: Start, stopped: FakeProvider
 ) -> None:
-    """`rewind_pace = recorded`: each frame comes when it came."""
+    """`rewind_pace = recorded`: each frame comes when it came. The socket itself is no call of its own."""
     prompt = new_prompt()
     stage.behaviour = lambda exchange: exchange.send(0.1 if isinstance(exchange, SocketExchange) else 0)
     got = record(serving, prompt)
@@ -380,6 +388,9 @@ def test_a_paced_answer_takes_its_time(
             assert socket.turn(create(prompt)) == got
         took = time.monotonic() - begun
         assert took >= 0.1 * (len(got) - 1)
+        ended = running.stop()
+    assert "1 call: 1 exact" in ended.output
+    assert "passed on" not in ended.output
 
 
 def test_faults_on_purpose_happen_on_sockets_too(start: Start) -> None:

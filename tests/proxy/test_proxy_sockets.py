@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
-from proxy.calls import CHAT, OPENAI, new_prompt
-from proxy.conftest import CONTROL, Stage, tell
+from proxy.calls import CHAT, OPENAI, fake_credential, new_prompt
+from proxy.conftest import CONTROL, Stage, Start, tell
 from proxy.looking import steps_of
-from rewind_proxy.cli.provider import Exchange
+from rewind_proxy.cli.provider import Exchange, FakeProvider
 from support.client import tunnel
 from support.proxies import Proxy, proxy
 
@@ -147,20 +147,22 @@ def test_replay_mode_ends_a_socket_that_passes(
     assert len(heard) == 1
 
 
-def test_a_socket_is_opened_with_the_providers_headers(switchable: Proxy, stage: Stage) -> None:
-    """Its cookies go to the client as they are; what is kept of the flow is masked."""
-    tell(switchable, "set", "rewind_mode", "auto")
-    cookie = b"Set-Cookie: session=0123456789abcdef\r\n"
+def test_a_socket_is_opened_with_the_providers_headers(start: Start, tmp_path: Path) -> None:
+    """Its cookies go to the client as they are; what is saved of the flow is masked."""
+    cookie, saved = f"Set-Cookie: session={fake_credential()}\r\n".encode(), tmp_path / "flows"
 
     def accepts(exchange: Exchange) -> None:
         exchange.raw(SWITCHED.replace(b"\r\n\r\n", b"\r\n" + cookie + b"\r\n"))
         exchange.stall()
 
-    stage.behaviour = accepts
-    _, raw = tunnel(switchable, OPENAI, 443)
-    with raw, switchable.trust().wrap_socket(raw, server_hostname=OPENAI) as connection:
-        connection.sendall(UPGRADE % (b"/v1/realtime", b"s"))
-        assert cookie in connection.recv(1 << 16)
+    with FakeProvider(accepts) as provider, start(provider=provider, options=["-w", str(saved)]) as running:
+        _, raw = tunnel(running, OPENAI, 443)
+        with raw, running.trust().wrap_socket(raw, server_hostname=OPENAI) as connection:
+            connection.sendall(UPGRADE % (b"/v1/realtime", b"s"))
+            assert cookie in connection.recv(1 << 16)
+        running.stop()
+    assert b"/v1/realtime" in saved.read_bytes()
+    assert cookie.split()[1] not in saved.read_bytes()
 
 
 def test_other_sockets_are_refused_in_replay(switchable: Proxy, stage: Stage) -> None:

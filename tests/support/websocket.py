@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -40,6 +40,7 @@ class Socket:
         *,
         host: str = "api.openai.com",
         headers: Mapping[str, str] | None = None,
+        subprotocols: Sequence[str] = (),
         compress: bool = False,
         user: str = "",
     ) -> None:
@@ -49,11 +50,18 @@ class Socket:
         self._arrived: deque[str | bytes | Closed | events.Pong] = deque()
         self.headers: dict[str, str] = {}
         """Of the answer to the upgrade, names in lower case."""
+        self.subprotocol: str | None = None
         self.status = 101
         self.body = b""
         extra = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
         extensions = [PerMessageDeflate()] if compress else []
-        request = events.Request(host=host, target=path, extra_headers=extra, extensions=extensions)
+        request = events.Request(
+            host=host,
+            target=path,
+            extra_headers=extra,
+            extensions=extensions,
+            subprotocols=list(subprotocols),
+        )
         self._connection.sendall(self._ws.send(request))
         self._shake()
 
@@ -65,6 +73,7 @@ class Socket:
                 match event:
                     case events.AcceptConnection():
                         self.headers, answered = _named(event.extra_headers), True
+                        self.subprotocol = event.subprotocol
                     case events.RejectConnection():
                         self.status, self.headers = event.status_code, _named(event.headers)
                     case events.RejectData():

@@ -178,6 +178,22 @@ def test_claude_code() -> None:
     assert volatile.system_prefixes == ("x-anthropic-billing-header:",)
 
 
+def test_what_safeguards_are_told_of_the_machine() -> None:
+    """It is apart where all are told alike; which of several was told it is meaning."""
+
+    def told(*contexts: JsonObject) -> JsonObject:
+        safeguards: list[JsonValue] = [{"type": "t", "classifier_context": context} for context in contexts]
+        messages: list[JsonValue] = [{"role": "user", "content": "Go."}]
+        return read("anthropic", {"messages": messages, "safeguards": safeguards}).params
+
+    rest: JsonObject = {"type": "t", "classifier_context": {}}
+    linux: JsonObject = {"platform": "linux"}
+    assert told(linux) == {"safeguards": [rest], "safeguards.platform": "linux"}
+    assert told(linux, linux) == {"safeguards": [rest, rest], "safeguards.platform": "linux"}
+    assert told(linux, {}) != told({}, linux)
+    assert told(linux, {"platform": "darwin"}).keys() == {"safeguards"}
+
+
 def test_code_assist() -> None:
     """Code Assist's wrapping means what the plain request means, but for what its volatile fields say."""
     inner: JsonObject = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "session_id": "s"}

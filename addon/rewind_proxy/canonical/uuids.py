@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from rewind_proxy.canonical.spans import Span
 
-# `-8f3a-` finds the second group of a UUID cheaply; the whole is then looked at around it.
-_UUID_MIDDLE = re.compile(r"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
+UUID_MIDDLE = re.compile(r"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
+"""`-8f3a-1b2c-` finds a UUID cheaply; the whole is then looked at around it."""
 _UUID = re.compile(
     r"(?:(?i:urn:uuid:))?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 )
@@ -22,7 +22,7 @@ _NEAR = 24
 
 def uuid_spans(text: str) -> Iterator[Span]:
     """The UUIDs of a text; near misses are none."""
-    for middle in _UUID_MIDDLE.finditer(text):
+    for middle in UUID_MIDDLE.finditer(text):
         start = middle.start() - 8
         match = _UUID.match(text, start) if start >= 0 else None
         if match is None:

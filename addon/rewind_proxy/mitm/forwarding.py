@@ -189,7 +189,8 @@ class Forwarding:
             at = next((place for place, (masked, _) in enumerate(true) if masked == field), None)
             fields.append(field if at is None else true.pop(at)[1])
         flow.response.headers.fields = tuple(fields)
-        self._mask_when_sent(flow)
+        # As a rule mitmproxy sends it before anything else gets its turn: mitmweb, for one, sees none of it.
+        asyncio.get_running_loop().call_soon(self._mask_when_sent, flow)
 
     def _mask_when_sent(self, flow: http.HTTPFlow) -> None:
         if flow.websocket is not None:

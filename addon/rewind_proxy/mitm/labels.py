@@ -1,4 +1,6 @@
-"""Comment and marker of a flow, as mitmweb and mitmproxy show and filter them (`~comment`, `~marker`)."""
+"""How a call is told: comment and marker of its flow, as mitmweb and mitmproxy show and filter them
+(`~comment`, `~marker`), and its name in the log.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Address: TypeAlias = tuple[str, int]
 
 LOOPBACK = "127.0.0.1"
 _CONNECTS_WITHIN = 30.0
-"""Seconds until a lane that mitmproxy never called is given up."""
+"""Seconds until a delivery that mitmproxy never called is given up."""
 _ASKS_WITHIN = 2.0
 """Seconds that a connection has to name its token: another process may have found the port."""
 _LONGEST_HEAD = 4096
@@ -41,7 +41,7 @@ class Script:
 
 
 @dataclass(slots=True)
-class Lane:
+class Delivery:
     """One answer on its way, on a port of its own."""
 
     script: Script
@@ -54,13 +54,13 @@ class Lane:
 
 
 class Origin:
-    """All the lanes of one running add-on. It belongs to the event loop."""
+    """All the deliveries of one running add-on. It belongs to the event loop."""
 
     def __init__(self) -> None:
         self._tasks: dict[Address, asyncio.Task[None]] = {}
 
-    def open(self, script: Script) -> Lane:
-        """A lane that waits for its request. Raises `OSError` when the system has no socket left."""
+    def open(self, script: Script) -> Delivery:
+        """A delivery that waits for its request. Raises `OSError` when the system has no socket left."""
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             listener.bind((LOOPBACK, 0))
@@ -70,19 +70,19 @@ class Origin:
             listener.close()
             raise
         loop = asyncio.get_running_loop()
-        lane = Lane(script, loop.time(), listener, listener.getsockname())
-        task = loop.create_task(_serve(lane), name=f"rewind: paced answer on port {lane.address[1]}")
-        self._tasks[lane.address] = task
-        task.add_done_callback(lambda ended: self._ended(lane, ended))
-        return lane
+        delivery = Delivery(script, loop.time(), listener, listener.getsockname())
+        task = loop.create_task(_serve(delivery), name=f"rewind: paced answer on port {delivery.address[1]}")
+        self._tasks[delivery.address] = task
+        task.add_done_callback(lambda ended: self._ended(delivery, ended))
+        return delivery
 
     def owns(self, address: Address | None) -> bool:
-        """Whether an address is that of a lane."""
+        """Whether an address is that of a delivery."""
         return address in self._tasks
 
-    def end(self, lane: Lane) -> None:
-        """End a lane, whatever is still to come; one that has ended stays so."""
-        task = self._tasks.get(lane.address)
+    def end(self, delivery: Delivery) -> None:
+        """End a delivery, whatever is still to come; one that has ended stays so."""
+        task = self._tasks.get(delivery.address)
         if task is not None:
             task.cancel()
 
@@ -91,38 +91,38 @@ class Origin:
         for task in self._tasks.values():
             task.cancel()
 
-    def _ended(self, lane: Lane, task: asyncio.Task[None]) -> None:
+    def _ended(self, delivery: Delivery, task: asyncio.Task[None]) -> None:
         # Here and not in the task: one that is cancelled before its first step runs no `finally`.
-        lane.listener.close()
-        del self._tasks[lane.address]
+        delivery.listener.close()
+        del self._tasks[delivery.address]
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("rewind: a paced answer failed\n%s", traceback_of(error))
 
 
-async def _serve(lane: Lane) -> None:
-    # The listener stays open to the end: so the port, by which the lane is known, is nobody else's till then.
+async def _serve(delivery: Delivery) -> None:
+    # The listener stays open to the end: until then the port, by which this is known, is nobody else's.
     try:
         async with asyncio.timeout(_CONNECTS_WITHIN):
-            caller = await _caller(lane)
+            caller = await _caller(delivery)
     except TimeoutError:
         logger.warning("rewind: a paced answer was never fetched")
         return
     with caller:
         async with asyncio.TaskGroup() as group:
-            sending = group.create_task(_send(caller, lane))
+            sending = group.create_task(_send(caller, delivery))
             await _gone(caller)
             sending.cancel()
 
 
-async def _caller(lane: Lane) -> socket.socket:
+async def _caller(delivery: Delivery) -> socket.socket:
     """The connection that names the token; others are closed."""
     loop = asyncio.get_running_loop()
     while True:
-        caller, _ = await loop.sock_accept(lane.listener)
+        caller, _ = await loop.sock_accept(delivery.listener)
         try:
             caller.setblocking(False)
             caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if hmac.compare_digest(await _asked_path(caller), b"/" + lane.token.encode()):
+            if hmac.compare_digest(await _asked_path(caller), b"/" + delivery.token.encode()):
                 return caller
         except BaseException:
             caller.close()
@@ -146,15 +146,15 @@ async def _asked_path(caller: socket.socket) -> bytes:
     return head.split(b" ", 2)[1] if head.count(b" ") >= 2 else b""
 
 
-async def _send(caller: socket.socket, lane: Lane) -> None:
+async def _send(caller: socket.socket, delivery: Delivery) -> None:
     loop = asyncio.get_running_loop()
-    script = lane.script
+    script = delivery.script
     # The real status and headers are put in their place when mitmproxy has these.
     piece = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(script.body)
     place = 0
     try:
         for at, end in script.cues:
-            await asyncio.sleep(max(0.0, lane.begun + at - loop.time()))
+            await asyncio.sleep(max(0.0, delivery.begun + at - loop.time()))
             await loop.sock_sendall(caller, piece + script.body[place:end])
             piece, place = b"", end
         caller.shutdown(socket.SHUT_WR)

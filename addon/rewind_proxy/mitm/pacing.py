@@ -17,7 +17,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from rewind_proxy.engine import Fail, Header, Replay
 from rewind_proxy.matching.answer_redaction import answer_form
 from rewind_proxy.mitm import traffic
-from rewind_proxy.mitm.origin import Lane, Origin, Script
+from rewind_proxy.mitm.origin import Delivery, Origin, Script
 from rewind_proxy.pace import Cue, Pace, cues, faulted
 
 logger = logging.getLogger(__name__)
@@ -28,10 +28,10 @@ SOON = 0.001
 
 @dataclass(frozen=True, slots=True)
 class _Paced:
-    """A flow whose answer comes from a lane, and what the flow has of its own."""
+    """A flow whose answer comes from a delivery, and what the flow has of its own."""
 
     flow: http.HTTPFlow
-    lane: Lane
+    delivery: Delivery
     request: http.Request
     response: http.Response
     server: connection.Server
@@ -76,18 +76,18 @@ class Pacing:
         if at_once or not body or flow.request.method == "HEAD" or flow.response is None:
             return 0.0
         try:
-            lane = self._origin.open(Script(body, cues))
+            delivery = self._origin.open(Script(body, cues))
         except OSError as error:
             logger.warning("rewind: an answer comes at once, not at its pace: %s", error)
             return 0.0
         request = flow.request
         target = (request.scheme, request.host, request.port)
-        self._flows[flow.id] = _Paced(flow, lane, request, flow.response, flow.server_conn, target)
+        self._flows[flow.id] = _Paced(flow, delivery, request, flow.response, flow.server_conn, target)
         flow.response = None
         # A server of its own, so that no `via` of the flow's leads to a corporate proxy. The fields of `data`
         # are those that are dialled; what is shown, the Host header and `:authority`, stays.
-        flow.server_conn = connection.Server(address=lane.address)
-        request.data.scheme, request.data.host, request.data.port = b"http", *lane.address
+        flow.server_conn = connection.Server(address=delivery.address)
+        request.data.scheme, request.data.host, request.data.port = b"http", *delivery.address
         return last
 
     def answers(self, flow: http.HTTPFlow) -> bool:
@@ -97,7 +97,7 @@ class Pacing:
     def strayed(self, flow: http.HTTPFlow) -> bool:
         """Whether a flow whose answer is on its way no longer leads to it."""
         paced = self._flows.get(flow.id)
-        return paced is not None and (flow.request.host, flow.request.port) != paced.lane.address
+        return paced is not None and (flow.request.host, flow.request.port) != paced.delivery.address
 
     def owns(self, server: connection.Server) -> bool:
         """Whether a connection leads to an answer of ours, and by no other way."""
@@ -106,9 +106,9 @@ class Pacing:
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """Ask the origin, once it is the one that is connected, without the client's headers and body."""
         for paced in self._flows.values():
-            if paced.lane.address == data.server.address:
-                host, port = paced.lane.address
-                url = f"http://{host}:{port}/{paced.lane.token}"
+            if paced.delivery.address == data.server.address:
+                host, port = paced.delivery.address
+                url = f"http://{host}:{port}/{paced.delivery.token}"
                 paced.flow.request = http.Request.make("GET", url, headers=[(b"connection", b"close")])
                 return
 
@@ -139,7 +139,7 @@ class Pacing:
         if paced is not None:
             _restore_request(paced)
             flow.server_conn = paced.server
-            self._origin.end(paced.lane)
+            self._origin.end(paced.delivery)
 
 
 def _restore_request(paced: _Paced) -> None:

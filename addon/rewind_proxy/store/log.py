@@ -14,7 +14,7 @@ from rewind_proxy.errors import CorruptRecordError, StoreError
 from rewind_proxy.store import pending
 from rewind_proxy.store.checking import Damage
 from rewind_proxy.store.generations import Generations
-from rewind_proxy.store.opened import Opened
+from rewind_proxy.store.open_folder import OpenFolder
 from rewind_proxy.store.records import PendingRecord, Record, RunRecord, StepRecord
 from rewind_proxy.store.rewrite_log import Transform, rewrite_log
 from rewind_proxy.store.transaction import Txn
@@ -37,7 +37,7 @@ def log_path(store: Path) -> Path:
     return store.with_name(f"{store.name}.log")
 
 
-class Log(Opened):
+class Log(OpenFolder):
     """The runs through the proxies of a project. Safe to use from several threads."""
 
     def __init__(self, place: Generations) -> None:

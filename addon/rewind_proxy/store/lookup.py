@@ -13,7 +13,7 @@ from rewind_proxy.store.blobs import BLOB_COUNT, BYTE_COUNT, read_count
 from rewind_proxy.store.checking import Damage, check
 from rewind_proxy.store.exchange import Nearest, Similar, StoreStats
 from rewind_proxy.store.generations import Generations
-from rewind_proxy.store.opened import Opened
+from rewind_proxy.store.open_folder import OpenFolder
 from rewind_proxy.store.recordings import Answer, RecordReader
 from rewind_proxy.store.records import FORMAT_VERSION, CassetteRecord
 from rewind_proxy.store.reindex import Progress
@@ -24,7 +24,7 @@ _BATCH = 32
 _SHORTEST_PREFIX = 4
 
 
-class Lookup(Opened):
+class Lookup(OpenFolder):
     """What only reads: the part of a `Store` that changes nothing."""
 
     def __init__(self, place: Generations, settings_digest: str) -> None:

@@ -50,7 +50,7 @@ from rewind_proxy.wire.parameters import (
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _NAMES = {"stop_sequences": "stop", "output_format": "response_format"}
 _PREVIOUS = "diagnostics.previous_message_id"
-_SAFEGUARDS = "safeguards"
+_SAFEGUARDS, _CONTEXT = "safeguards", "classifier_context"
 _OF_THE_MACHINE = ("platform", "case_insensitive_paths")
 _VERTEX_STREAM = ":streamRawPredict"
 
@@ -209,22 +209,26 @@ def _tool(tool: JsonValue) -> JsonObject:
 
 
 def _lift_machine(fields: JsonObject) -> None:
-    """Name what Claude Code tells a safeguard of its machine (`safeguards.platform`) apart from the rest."""
+    """Name what Claude Code tells its safeguards of its machine (`safeguards.platform`) apart from the rest.
+
+    Only what all of them are told alike: else it would be lost which one was told it.
+    """
     safeguards = fields.get(_SAFEGUARDS)
     if not isinstance(safeguards, list):
         return
-    left: list[JsonValue] = []
-    for safeguard in safeguards:
-        context = safeguard.get("classifier_context") if isinstance(safeguard, dict) else None
-        if isinstance(safeguard, dict) and isinstance(context, dict):
-            rest = {**context}
-            for name in _OF_THE_MACHINE:
-                neutral = f"{_SAFEGUARDS}.{name}"
-                if rest.get(name) is not None and neutral not in fields:
-                    fields[neutral] = rest.pop(name)
-            left.append({**safeguard, "classifier_context": rest})
-        else:
-            left.append(safeguard)
+    left = [{**each} if isinstance(each, dict) else each for each in safeguards]
+    contexts: list[JsonObject] = []
+    for safeguard in left:
+        if isinstance(safeguard, dict) and isinstance(told := safeguard.get(_CONTEXT), dict):
+            safeguard[_CONTEXT] = context = {**told}
+            contexts.append(context)
+    for name in _OF_THE_MACHINE:
+        neutral, values = f"{_SAFEGUARDS}.{name}", [context.get(name) for context in contexts]
+        alike = len({repr(value) for value in values}) == 1  # `1 == True` in Python
+        if alike and values[0] is not None and neutral not in fields:
+            fields[neutral] = values[0]
+            for context in contexts:
+                del context[name]
     fields[_SAFEGUARDS] = left
 
 

@@ -92,12 +92,18 @@ def lane_of(event: JsonObject | None) -> str | None:
 def in_lane(frame: str, lane: str | None) -> str:
     """An answer's frame as a client hears it that asked in this lane."""
     event = event_of(frame)
-    if event is None or event.get("stream_id") == lane:
+    if event is None or lane_of(event) == lane:
         return frame
     said: JsonObject = {name: value for name, value in event.items() if name != "stream_id"}
     if lane is not None:
         said["stream_id"] = lane
     return json.dumps(said, separators=(",", ":"))
+
+
+def of_answer(event: JsonObject | None) -> bool:
+    """Whether an event is of one answer: others (limits of the account, say) are of the whole socket."""
+    kind = event.get("type") if event is not None else None
+    return isinstance(kind, str) and (kind.startswith("response.") or kind in TERMINAL)
 
 
 def is_terminal(event: JsonObject | None) -> bool:

@@ -22,7 +22,7 @@ from rewind_proxy.canonical.paths.spellings import (
     mounted,
     slug_of,
 )
-from rewind_proxy.canonical.uuids import uuid_spans
+from rewind_proxy.canonical.uuids import UUID_MIDDLE, uuid_spans
 from rewind_proxy.matching.rebasing.slots import Replacements
 
 
@@ -50,14 +50,13 @@ class _Target:
 
 _HEAD = 2
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
-# Boundaries as in canonical/roots.py, times.py and scrub.py: what was taken out of a request as a token is
-# put back into an answer as a token.
+# Boundaries as in canonical/paths/edges.py, dates/times.py and scrub.py: what was taken out of a request as
+# a token is put back into an answer as a token.
 _REST = re.compile(r"""[^\s"'`<>|:*?,;()\[\]{}]*""")
 _SEPARATORS = re.compile(r"[\\/]+")
 _BEFORE_TIME = re.compile(r"[\w.+-]")
 _AFTER_TIME = re.compile(r"[\w+-]|[.,:]\d")
 _IN_WORD = re.compile(r"[A-Za-z0-9_]")
-_UUID_MIDDLE = re.compile(r"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
 _UUID_LENGTH = 36
 
 
@@ -113,7 +112,7 @@ class Finder:
         """Whether a value may stand in `source`, which may be escaped as JSON or code."""
         return (
             (self._heads is not None and self._heads.search(source) is not None)
-            or bool(self._uuids and _UUID_MIDDLE.search(source))
+            or bool(self._uuids and UUID_MIDDLE.search(source))
             or "\\u" in source
             or "\\x" in source
         )

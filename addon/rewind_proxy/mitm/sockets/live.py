@@ -21,7 +21,15 @@ from rewind_proxy.mitm.upstreams import Upstreams
 from rewind_proxy.recording import MAX_ANSWER, Captured, passed_step
 from rewind_proxy.settings import Settings
 from rewind_proxy.wire import Host, sockets
-from rewind_proxy.wire.socket_answers import AnswerEvents, event_of, is_terminal, lane_of, sse_of
+from rewind_proxy.wire.socket_answers import (
+    AnswerEvents,
+    event_of,
+    in_lane,
+    is_terminal,
+    lane_of,
+    of_answer,
+    sse_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -96,13 +104,14 @@ class LiveTurn:
         return fault.cut_after is None or self.frames <= fault.cut_after
 
     def add(self, frame: str, event: JsonObject | None) -> None:
-        """Keep a frame of the answer, unless the answer is too long to be recorded."""
+        """Keep a frame of the answer, without its lane, unless the answer is too long to be recorded."""
         self.answer.add(event)
         self.size += len(frame)
         if self.size > MAX_ANSWER:
             self.chunks.clear()
         else:
-            self.chunks.append((sse_of(frame), self.elapsed))
+            kept = frame if lane_of(event) is None else in_lane(frame, None)
+            self.chunks.append((sse_of(kept), self.elapsed))
 
     @property
     def elapsed(self) -> int:
@@ -136,8 +145,8 @@ class Live:
         self.made: set[str] = set()
         """Responses of the provider's: it knows what a frame goes on from."""
         self._doubt = ""
-        self._failed_before = False
-        """Whether an error came: what follows may still be of the turn that it ended."""
+        self._cut_short = False
+        """Whether a turn ended before its answer did: what follows may still be of that one."""
 
     def doubt(self, why: str) -> None:
         """Nobody can tell any more which answer is whose: from now on nothing is recorded."""
@@ -176,24 +185,27 @@ class Live:
             self.doubt("the provider sent what is no event")
         lane = self._lane(event)
         turn = self.turns.get(lane)
-        if turn is None and lane is None and is_terminal(event):
-            self.doubt("the provider does not say which of several turns it ended")
-            self.end(self._doubt)
+        if turn is None and lane is None and of_answer(event):
+            self.doubt("the provider does not say whose of several answers an event is")
+            if is_terminal(event):
+                self.end(self._doubt)
         if turn is None or isinstance(message, bytes):
             return
         turn.add(message, event)
         if not is_terminal(event):
             return
         del self.turns[lane]
-        doubt = self._doubt or turn.answer.mixed(strict=self._failed_before)
-        self._failed_before |= turn.answer.failed
-        if turn.request is not None and not doubt:
+        if mixed := turn.answer.mixed(strict=self._cut_short):
+            self.doubt(mixed)
+        self._cut_short |= turn.answer.failed
+        if turn.request is not None and not self._doubt:
             identifier = self._chain.remember(turn.request, turn.answer)
             if identifier is not None:
                 self.made.add(identifier)
-        turn.end(doubt)
+        turn.end(self._doubt)
 
     def end(self, why: str) -> None:
         """What is under way will have no answer, or none that is recorded."""
+        self._cut_short |= bool(self.turns)
         while self.turns:
             self.turns.popitem()[1].end(why)

@@ -31,6 +31,7 @@ from rewind_proxy.mitm.sockets.live import Opening, Owner
 from rewind_proxy.mitm.sockets.peer import Peer
 from rewind_proxy.mitm.sockets.turns import SocketTurns
 from rewind_proxy.recording import passed_step
+from rewind_proxy.report import SERVED
 from rewind_proxy.wire import ADAPTERS, Host
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,6 @@ _LOOPBACK = "127.0.0.1"
 _MAX_HEAD = 1 << 17
 _ASKS_WITHIN = 10.0
 """Seconds that a connection has to ask: another process may have found the port."""
-_SERVED = "its turns are steps of their own"
 _JSON: tuple[Header, ...] = (("content-type", "application/json"),)
 _NO_SOCKETS = dumps(ADAPTERS["responses"].error(SOCKET_STATUS, "rewind: the provider has no WebSockets."))
 
@@ -180,7 +180,7 @@ class Sockets:
             upstream = answer
         writer.write(accepted.send(_acceptance(opening, upstream)))
         await writer.drain()
-        self._note(opening, 101, _SERVED)
+        self._note(opening, 101, SERVED)
         turns = SocketTurns(
             Peer(reader, writer, accepted),
             opening,
@@ -243,10 +243,13 @@ async def _request(reader: asyncio.StreamReader, accepted: wsproto.WSConnection)
 def _acceptance(opening: Opening, upstream: Opened | None) -> events.AcceptConnection:
     headers: list[tuple[bytes, bytes]] = [(b"x-rewind-step", opening.serve.step.id.encode())]
     subprotocol = upstream.subprotocol if upstream else next(iter(opening.provider.subprotocols), None)
+    if subprotocol is not None:
+        # As a header: wsproto would look for it among those that came here, which are masked.
+        headers.append((b"sec-websocket-protocol", subprotocol.encode("utf-8", "surrogateescape")))
     if upstream is not None:
         headers += [pair for pair in upstream.headers if pair[0].decode("latin-1").lower() not in OWN_HEADERS]
     # No compression on the way through this machine: the client may offer it, and need not get it.
-    return events.AcceptConnection(subprotocol=subprotocol, extra_headers=headers)
+    return events.AcceptConnection(extra_headers=headers)
 
 
 def _declined(accepted: wsproto.WSConnection, answer: Declined) -> bytes:

@@ -8,7 +8,7 @@ from typing import Self
 from rewind_proxy.store.generations import Generations
 
 
-class Opened:
+class OpenFolder:
     """A folder that is open until it is closed. A context manager."""
 
     def __init__(self, place: Generations) -> None:
