@@ -93,6 +93,11 @@ def test_durations(text: str, seen: str) -> None:
         "total 12",
         "transition: all 300ms ease-in;",
         "animation-duration: 0.3s",
+        "transition: opacity 0.3s ease, color 0.5s ease",
+        "--ease-time: 300ms;",
+        "latency under 200 ms",
+        "build_time = 12.5",
+        '{"duration": 12.5, "codec": "h264"}',
         'timeout = "500ms"',
         '"timeout": "30 seconds"',
         "timeout: 30 seconds",
@@ -258,6 +263,7 @@ def test_ids_of_other_agents(text: str, value: str, kind: str) -> None:
         "/cart?pid=12&qty=1",
         "agent_id: a0000001",
         "task_id: b00000001",
+        "task_id: backlog42",
     ],
 )
 def test_ids_that_mean_something_stay(text: str) -> None:

@@ -84,12 +84,12 @@ _BEFORE_CLOCK = (" in ", " took ", " eta ", " uptime ")
 # equation. Each is looked for behind what it ends with.
 _SETTINGS = (
     r"time-?out interval delay ttl expir(?:es?|ed|y|ation) retention debounce throttle backoff deadline "
-    r"keep-?_?alive lifetime max[_-]?age period cooldown (?:sleep|wait)(?=\() "
+    r"keep-?_?alive lifetime max[_-]?age period budget cooldown (?:sleep|wait)(?=\() "
     r"(?:transition|animation)-duration"
 )
 _PHRASES = (
     "expires? in/expires? after/valid for/every/retry after/times? out after/time-?out of/time-?out after/"
-    "within/at least/at most/up to/no more than/more than/less than/older than/maximum of/limited to/"
+    "within/at least/at most/up to/no more than/more than/less than/older than/under/maximum of/limited to/"
     "limit of/defaults? to"
 )
 _SETTING = re.compile(
@@ -97,7 +97,8 @@ _SETTING = re.compile(
 )
 _PHRASE = re.compile(rf"\b(?i:{'|'.join(_PHRASES.split('/'))})\Z")
 _LAST_WORDS = tuple({phrase.split()[-1] for phrase in _PHRASES.split("/")})
-_STYLE = re.compile(r"(?:transition|animation):[^\n;{}]{1,60}\Z")
+_STYLE = re.compile(r"(?:transition|animation|--[\w-]{1,40}):[^;{}]{1,60}\Z", re.ASCII)
+_STYLES = ("transition:", "animation:", "--")
 _EXPECTED = re.compile(r"(?:[!=]=|(?:toBe|[eE]quals?|assert_eq!?)\([^\n]{0,40})[ \t]?\Z")
 _SET_WITHIN = 72
 _QUOTES = "\"'`\\"
@@ -107,6 +108,8 @@ _LIMIT_BEFORE = re.compile(
     r"|(?:animation|transition)-\Z"
 )
 _LIMIT_WITHIN = 20
+_IN_YAML = re.compile(r"[A-Za-z]:[ \t]\Z")
+_WITH_UNIT = re.compile(r"_?[mnu]s:[ \t]\Z")
 # How long a song, a film or a meeting is has that name too.
 _LENGTH = re.compile(r"duration[\"\\]{1,4}[ \t]?:[ \t]?\Z")
 _OF_A_RUN = "pass fail skip status state exit error test success stdout output result request".split()
@@ -154,7 +157,7 @@ def _named(text: str) -> Iterator[tuple[int, int]]:
 def _is_set(text: str, start: int) -> bool:
     """Whether what stands before a duration says that somebody chose it, or expects it."""
     before = text[max(0, start - _SET_WITHIN) : start]
-    if ("transition:" in before or "animation:" in before) and _STYLE.search(before):
+    if any(style in before for style in _STYLES) and _STYLE.search(before):
         return True
     said = before.rstrip(_QUOTES)
     quoted = said != before
@@ -174,13 +177,12 @@ def _is_measured(text: str, match: re.Match[str]) -> bool:
         name
     ):
         return False
-    if not match["value"].isdigit():
-        return True
     if _LENGTH.match(name):
         around = text[max(0, start - _AROUND) : start + _AROUND].lower()
         return any(word in around for word in _OF_A_RUN)
-    said = name.rstrip(" \t")
-    return not (said != name and said[-1:] in ":=" and said[-2:-1] not in "\"'")
+    if name.endswith(" = "):
+        return False
+    return not (match["value"].isdigit() and _IN_YAML.search(name) and not _WITH_UNIT.search(name))
 
 
 def _vague(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]]:

@@ -93,14 +93,16 @@ MADE_ANEW: tuple[NoiseRule, ...] = (
         "RS204",
         "host",
         ("hostname",),
-        rf"hostname{QUOTED}([\w.-]{{1,64}})(?=\\{{0,3}}\",\\{{0,3}}\"pid\\{{0,3}}\":)",
+        rf"hostname{QUOTED}([\w.-]{{1,64}})(?=\\{{0,3}}\",\\{{0,3}}\"pid\\{{0,3}}\":"
+        r"[^\n]{1,400}?\"msg\\{0,3}\":)",
         numbered=False,
     ),
     noise_rule(
         "RS204",
         "host",
         ("pid",),
-        rf"pid\\{{0,3}}\":[0-9]{{1,8}},\\{{0,3}}\"hostname{QUOTED}([\w.-]{{1,64}})\\{{0,3}}\"",
+        rf"pid\\{{0,3}}\":[0-9]{{1,8}},\\{{0,3}}\"hostname{QUOTED}([\w.-]{{1,64}})"
+        r"(?=\\{0,3}\"[^\n]{1,400}?\"msg\\{0,3}\":)",
         numbered=False,
     ),
     noise_rule("RS203", "server", ("run_id:",), r"run_id:([0-9a-f]{40})\b"),

@@ -125,7 +125,7 @@ MEASURES: tuple[LineRule, ...] = (
         "RS204",
         "measure",
         ("Memory usage: ",),
-        r"[^\n]{0,24}?Memory usage: ([0-9.]{1,10}[KMG]?i?B(?: \(peak: [0-9.]{1,10}[KMG]?i?B\))?)",
+        r"[^\n]{0,24}?Memory usage: ([0-9.]{1,10}[KMG]?i?B \(peak: [0-9.]{1,10}[KMG]?i?B\))",
     ),
     line_rule(
         "RS201",

@@ -98,8 +98,10 @@ AGE_WORDS = frozenset({" age", "last seen"})
 """One of these stands in every text with such a table, in lower case."""
 _AGE_COLUMNS = (" AGE", "LAST SEEN", " Age")
 _AGE_HEADER = re.compile(
-    # A column at least between the name and its age; one behind it only in wide tables, or of nodes.
-    r"(?:NAMESPACE[ \t]+)?NAME[ \t]+[A-Z][A-Z0-9()/ \t-]{0,160}?[ \t](?P<last>AGE)"
+    # A column of Kubernetes between the name and its age; one behind it only in wide tables, or of nodes.
+    r"(?:NAMESPACE[ \t]+)?NAME[ \t](?=[^\n]{0,160}\b(?:READY|STATUS|PHASE|DATA|TYPE|ROLES|CAPACITY"
+    r"|DESIRED|SECRETS|SCHEDULE|HOSTS|CLASS|PROVISIONER|REFERENCE|COMPLETIONS)\b)"
+    r"[A-Z0-9()/ \t-]{2,160}?[ \t](?P<last>AGE)"
     r"(?P<more>[ \t]+(?:VERSION|CONTAINERS|IP|SELECTOR|LABELS|VOLUMEMODE)\b[A-Z0-9()/ \t-]{0,160})?\n"
     r"|(?:NAMESPACE[ \t]+)?LAST SEEN[ \t]+TYPE[ \t]+REASON[ \t]+OBJECT\b[A-Z0-9()/ \t-]{0,160}\n"
     r"|[ \t]{0,8}Type[ \t]+Reason[ \t]+Age[ \t]+From[ \t]+Message\n"

@@ -22,6 +22,9 @@ _REQUEST_ID = r"(?=[^\s\"'\\]{0,64}[0-9])([\w=;:,.+/|-]{16,200}+)(?![^\s\"'\\])"
 _OPENCODE = "[0-9a-f]{12}[0-9A-Za-z]{14}"
 _SAVED = r"(?i:saved to: )(?:[^\\/\n]{0,80}+[\\/]){1,32}+"
 
+# A header as it is sent, or as JSON: code that sets one, or expects it, quotes it in other ways.
+_HEADER_IS = r"\\{0,3}\"?:[ \t]{0,4}\\{0,3}\"?"
+
 # Digits alone are a number: of an account, of a box that is shipped.
 _CONTAINER = r"((?=[a-f]{0,63}[0-9])(?=[0-9]{0,63}[a-f])(?:[0-9a-f]{64}|[0-9a-f]{12}))(?![\w])"
 
@@ -145,8 +148,9 @@ NOISE_IN_TOOL_RESULTS = (
         "RS204",
         "measure",
         COUNTERS,
-        rf"(?i:(?<![a-z])(?:{'|'.join(COUNTERS)})(?:(?<!time)-(?:requests|tokens))?){IS}"
-        r"(?!0(?![0-9.]))([0-9.]{1,16}(?:ms|s)?)\b",
+        rf"(?i:(?<![a-z])(?:{'|'.join(COUNTERS)})(?:(?<!time)-(?:requests|tokens))?){_HEADER_IS}"
+        # nothing left is another answer
+        r"(?!0(?![0-9.]))([0-9.]{1,16}(?:ms|s)?)\b(?! [a-z])",
         numbered=False,
     ),
     noise_rule(
@@ -195,7 +199,7 @@ NOISE_IN_TOOL_RESULTS = (
         "RS203",
         "task",
         ("task", "shell", "agent"),
-        rf"(?i:task|shell|agent)[_ -]?[Ii][Dd]{IS}(?=[a-z]*[0-9]){_TASK}",
+        rf"(?i:task|shell|agent)[_ -]?[Ii][Dd]{IS}{_LOOKS_RANDOM}{_TASK}",
     ),
     noise_rule("RS203", "task", ("background",), rf"background(?:ed)?(?: by user)? with ID: {_TASK}"),
     noise_rule("RS203", "task", ("id: b", "task: b"), rf"(?<!\w)(?:ID|task): {_LOOKS_RANDOM}{_TASK}"),
