@@ -18,7 +18,7 @@ _LOOKS_RANDOM = (
     rf"(?=[a-z]*[0-9]+[a-z]|[a-z0-9]*?{_CONSONANT}{{5}}|(?=[a-z]*[0-9])[a-z0-9]*?{_CONSONANT}{{4}})"
 )
 
-_REQUEST_ID = r"(?=[^\s\"'\\]{0,64}[0-9])([\w=;:,.+/|-]{16,200}+)(?![^\s\"'\\])"
+_REQUEST_ID = r"(?=[^\s\"'\\]{0,64}[0-9])([\w=;:,.+/|-]{16,200}+)(?![^\s\"'\\)\]}>])"
 _OPENCODE = "[0-9a-f]{12}[0-9A-Za-z]{14}"
 _SAVED = r"(?i:saved to: )(?:[^\\/\n]{0,80}+[\\/]){1,32}+"
 
@@ -221,7 +221,9 @@ NOISE_IN_TOOL_RESULTS = (
         r"(?<=[\\/])tool-(?:results|outputs)[\\/]{1,2}(?:session-[\w-]{1,64}+[\\/]{1,2})?"
         r"((?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{6,})\.\w+",
     ),
-    noise_rule("RS203", "result", ("tool-output",), rf"(?<=[\\/])tool-output[\\/]{{1,2}}(tool_{_OPENCODE})(?!\w)"),
+    noise_rule(
+        "RS203", "result", ("tool-output",), rf"(?<=[\\/])tool-output[\\/]{{1,2}}(tool_{_OPENCODE})(?!\w)"
+    ),
     noise_rule("RS203", "result", ("saved to: ",), rf"{_SAVED}([\w.-]{{1,80}}_[0-9a-f]{{12}})\.output\b"),
     noise_rule(
         "RS203",
