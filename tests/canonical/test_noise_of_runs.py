@@ -233,6 +233,7 @@ def test_what_is_meant_counts(one: str, other: str) -> None:
         "x-response-time-limit: 30",
         "x-request-id-prefix: orders-of-2026-europe",
         "x-request-id: ${request.headers.id1}",
+        "x-correlation-id: order-import-2026-10",
         "proxy_set_header X-Request-ID $upstream_http_x_id_00002;",
         "the load address 0x80008000",
         "I2C address 0x0000003c",

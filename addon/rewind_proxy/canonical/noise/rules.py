@@ -18,7 +18,11 @@ _LOOKS_RANDOM = (
     rf"(?=[a-z]*[0-9]+[a-z]|[a-z0-9]*?{_CONSONANT}{{5}}|(?=[a-z]*[0-9])[a-z0-9]*?{_CONSONANT}{{4}})"
 )
 
-_REQUEST_ID = r"(?=[^\s\"'\\]{0,64}[0-9])([\w=;:,.+/|-]{16,200}+)(?![^\s\"'\\)\]}>])"
+# Words and years that are joined are a name.
+_REQUEST_ID = (
+    r"(?=[^\s\"'\\]{0,64}(?:[0-9][A-Za-z]|[A-Za-z][0-9]|[0-9]{10}))"
+    r"([\w=;:,.+/|-]{16,200}+)(?![^\s\"'\\)\]}>])"
+)
 _OPENCODE = "[0-9a-f]{12}[0-9A-Za-z]{14}"
 _SAVED = r"(?i:saved to: )(?:[^\\/\n]{0,80}+[\\/]){1,32}+"
 
@@ -209,7 +213,7 @@ NOISE_IN_TOOL_RESULTS = (
         "RS203",
         "task",
         ("id: bg_", "id: mon_", "background as bg_"),
-        r"(?:(?<!\w)(?i:id): |background as )(bg_[0-9a-f]{8}|mon_[0-9a-f]{16})(?!\w)",
+        r"(?:(?<![^\n])id: |background as )(bg_[0-9a-f]{8}|mon_[0-9a-f]{16})(?!\w)",
     ),
     noise_rule("RS203", "task", ("ses_",), rf"(?<!\w)(ses_{_OPENCODE})(?!\w)"),
     # Where an agent keeps an output that is too long to show: Claude Code and Gemini CLI, opencode,
@@ -219,7 +223,8 @@ NOISE_IN_TOOL_RESULTS = (
         "result",
         ("tool-results", "tool-outputs"),
         r"(?<=[\\/])tool-(?:results|outputs)[\\/]{1,2}(?:session-[\w-]{1,64}+[\\/]{1,2})?"
-        r"((?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{6,})\.\w+",
+        r"((?:(?=[A-Za-z0-9_-]{0,80}[0-9]{10})|(?=[a-z]{4,8}_[A-Za-z0-9]{16})|(?=[A-Za-z]{0,16}[0-9][A-Za-z0-9]{0,32}\.))"
+        r"[A-Za-z0-9_-]{6,})\.\w+",
     ),
     noise_rule(
         "RS203", "result", ("tool-output",), rf"(?<=[\\/])tool-output[\\/]{{1,2}}(tool_{_OPENCODE})(?!\w)"
