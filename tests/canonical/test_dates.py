@@ -165,6 +165,9 @@ def test_dates_that_the_model_wrote() -> None:
         ("10:11:12 ERROR no", "⟨date⟩ ERROR no"),
         ("[00:12:34] Ann: we start", "[00:12:34] Ann: we start"),
         ("00:12:34 Ann: INFO", "00:12:34 Ann: INFO"),
+        ("00:12:34 [music] a song", "00:12:34 [music] a song"),
+        ("10:00:00 [Keynote] Ann", "10:00:00 [Keynote] Ann"),
+        ("[1:00:00 PM] Session 3", "[1:00:00 PM] Session 3"),
         ("Start at 10:11:12 sharp", "Start at 10:11:12 sharp"),
     ],
 )

@@ -468,6 +468,9 @@ def test_a_private_key_goes_whole_or_cut(name: str, frame: str) -> None:
 
 
 KEPT = [
+    'a "kty" and its "k": "some-identifier-name-of-a-thing" beside it',
+    "facebook 1234567890123456|the-quick-brown-fox-jumps-over",
+    "zhipu model 0123456789abcdef0123456789abcdef.safetensorsbin01",
     "risk-adjusted-returns-2026 and <task-notification>",
     "/repo/disk-usage-report-2026.md, desk-review-checklist-final",
     "sk_hynix_chart_2026.png",

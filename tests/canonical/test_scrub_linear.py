@@ -29,6 +29,8 @@ HOSTILE = (
     "http_proxy=http://localhost:1234\tport\t1234 ://a@ "
     "<testcase\ta=b\t …1\ttokens\t cf-ray:\t1a about\ta\t READY-bcdf2- (1)─a(1)─ "
     "1/tcp:\t1\t \n[a\t1234567]\ta virtualenvs/a- \n\t1\t-rw \n[09:00:00]\t[1]\t \n09:00:00\tb\ta[1] \n[ "
+    'transition:1ms timeout:1ms every\t1ms toBe(\t"1ms "duration":1\t READY\ta-b2c4d\t1/1\n '
+    'NAME\tDATA\tAGE\n1d\t1d objects:\t|\t1\tMB/s ==12==\n "pid":1,"hostname":"a" ObjectId(\' '
     "heute\tist\t1\ta\t 今天是2026年 2026年1月1日\t星期 "
     "09:00elapsed\t %\tcpu\t1s\tuser\t B/s)\t |\t1.2\tMB/s Dload\tUpload\t READY\t-bcdfghjk-bcdf 1.2MB/s━ "
     "id:\tbg_ba22 ses_dd4292f03fff saved\tto:\t/a saved\tto:\t/a/b_564d7e11d197 /tool-outputs/session-a1 "

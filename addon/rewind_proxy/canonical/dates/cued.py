@@ -128,10 +128,11 @@ DATE_MEMBERS = frozenset(
 _LEVEL = r"(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b"
 _LOGGED = re.compile(
     r"(?m:^)(?:"
-    r"\[([0-9]{1,2}:[0-9]{2}:[0-9]{2} [AP]M)\] "
+    r"\[([0-9]{1,2}:[0-9]{2}:[0-9]{2} [AP]M)\] (?=Starting |File change |Found [0-9]|\[|[a-z])"
     rf"|\[([0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:[.,][0-9]{{1,6}})?)\] (?=(?:Starting|Finished) '|\[?{_LEVEL})"
+    r"|([0-9]{1,2}:[0-9]{2}:[0-9]{2} [AP]M) (?=\[[a-z])"
     r"|([0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,6})?(?: [AP]M)?) "
-    rf"(?=\[[A-Za-z]|{_LEVEL})"
+    rf"(?=\[?(?:{_LEVEL}|(?:trace|debug|info|warn|error|fatal)\])|\[[^\]\n]{{1,60}}\] {{1,4}}{_LEVEL})"
     r"|([0-9]{1,2}:[0-9]{2}[AP]M) (?=(?:TRC|DBG|INF|WRN|ERR|FTL|PNC|DEBU|INFO|WARN|ERRO|FATA)\b)"
     r"|[ \t]{0,8}Start at[ \t]{1,4}([0-9]{2}:[0-9]{2}:[0-9]{2})(?m:$))",
     re.ASCII,

@@ -80,6 +80,41 @@ DURATION_WORDS = frozenset({*_NAMED, *_VAGUE_WORDS})
 """One of these stands in every text with a number that is called a duration, in lower case."""
 _NEAR = 24
 _BEFORE_CLOCK = (" in ", " took ", " eta ", " uptime ")
+# What stands before a duration that somebody chose, or that a test expects: a setting's name, a phrase, an
+# equation. Each is looked for behind what it ends with.
+_SETTINGS = (
+    r"time-?out interval delay ttl expir(?:es?|ed|y|ation) retention debounce throttle backoff deadline "
+    r"keep-?_?alive lifetime max[_-]?age period budget cooldown (?:sleep|wait)(?=\() "
+    r"(?:transition|animation)-duration"
+)
+_PHRASES = (
+    "expires? in/expires? after/valid for/every/retry after/times? out after/time-?out of/time-?out after/"
+    "within/at least/at most/up to/no more than/more than/less than/older than/under/maximum of/limited to/"
+    "limit of/defaults? to"
+)
+_SETTING = re.compile(
+    rf"(?i:{'|'.join(_SETTINGS.split())})[A-Za-z_-]{{0,24}}[\"'\\]{{0,4}}(?:[ \t]?[:=]|\()\Z"
+)
+_PHRASE = re.compile(rf"\b(?i:{'|'.join(_PHRASES.split('/'))})\Z")
+_LAST_WORDS = tuple({phrase.split()[-1] for phrase in _PHRASES.split("/")})
+_STYLE = re.compile(r"(?:transition|animation|--[\w-]{1,40}):[^;{}]{1,60}\Z", re.ASCII)
+_STYLES = ("transition:", "animation:", "--")
+_EXPECTED = re.compile(r"(?:[!=]=|(?:toBe|[eE]quals?|assert_eq!?)\([^\n]{0,40})[ \t]?\Z")
+_SET_WITHIN = 72
+_QUOTES = "\"'`\\"
+# A limit is called like what it limits.
+_LIMIT_BEFORE = re.compile(
+    r"(?i:max|min|limit|default|target|threshold|expected|allowed)[a-z]{0,8}[_ .-]?\Z"
+    r"|(?:animation|transition)-\Z"
+)
+_LIMIT_WITHIN = 20
+_IN_YAML = re.compile(r"[A-Za-z]:[ \t]\Z")
+_WITH_UNIT = re.compile(r"_?[mnu]s:[ \t]\Z")
+# How long a song, a film or a meeting is has that name too.
+_LENGTH = re.compile(r"duration[\"\\]{1,4}[ \t]?:[ \t]?\Z")
+_OF_A_RUN = "pass fail skip status state exit error test success stdout output result request".split()
+_AROUND = 160
+_NO_MEASURE = re.compile(r"(?i:limit|max|threshold|budget|minutes|hours|days|weeks)")
 # Jest says so when it knows of an earlier run.
 _ESTIMATE = re.compile(r", estimated [0-9.]{1,12} (?:m|s|ms)\b")
 # `time -p`
@@ -93,6 +128,8 @@ def duration_spans(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]
         if match["clock"]:
             if text.endswith(_BEFORE_CLOCK, 0, start):
                 yield start, end
+            continue
+        if _is_set(text, start):
             continue
         bare = _BARE.match(match[0])
         if bare is None or (bare["unit"] == "s" and bare["point"]) or _told(text, start, end):
@@ -113,8 +150,39 @@ def _named(text: str) -> Iterator[tuple[int, int]]:
     lower = folded(text)
     for word, pattern in _NAMED.items():
         for at in places(lower, word):
-            if match := pattern.match(text, at):
+            if (match := pattern.match(text, at)) and _is_measured(text, match):
                 yield match.span("value")
+
+
+def _is_set(text: str, start: int) -> bool:
+    """Whether what stands before a duration says that somebody chose it, or expects it."""
+    before = text[max(0, start - _SET_WITHIN) : start]
+    if any(style in before for style in _STYLES) and _STYLE.search(before):
+        return True
+    said = before.rstrip(_QUOTES)
+    quoted = said != before
+    if quoted and ("==" in said or "!=" in said or "(" in said) and _EXPECTED.search(said):
+        return True
+    said = said.rstrip(" \t")
+    if said.endswith((":", "=", "(")):
+        return _SETTING.search(said) is not None
+    return said.lower().endswith(_LAST_WORDS) and _PHRASE.search(said) is not None
+
+
+def _is_measured(text: str, match: re.Match[str]) -> bool:
+    """Whether a number that is called a duration is of a run: no limit, no whole number in YAML or code."""
+    start = match.start("value")
+    name = text[match.start() : start]
+    if _LIMIT_BEFORE.search(text, max(0, match.start() - _LIMIT_WITHIN), match.start()) or _NO_MEASURE.search(
+        name
+    ):
+        return False
+    if _LENGTH.match(name):
+        around = text[max(0, start - _AROUND) : start + _AROUND].lower()
+        return any(word in around for word in _OF_A_RUN)
+    if name.endswith(" = "):
+        return False
+    return not (match["value"].isdigit() and _IN_YAML.search(name) and not _WITH_UNIT.search(name))
 
 
 def _vague(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]]:
@@ -125,7 +193,7 @@ def _vague(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]]:
                 found = _VAGUE.match(text, at)
             else:
                 found = _VAGUE_AGO.search(text, max(0, at - _LONGEST_VAGUE), at)
-            if found:
+            if found and not _is_set(text, found.start()):
                 yield found.span()
 
 

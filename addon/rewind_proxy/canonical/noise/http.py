@@ -48,9 +48,11 @@ _PROXY_VARIABLES = ("https_proxy", "http_proxy", "all_proxy", "https-proxy")
 PROXY_WORDS = frozenset(_PROXY_VARIABLES)
 """One of these stands in every text that names a proxy by its variable, in lower case."""
 _LOCAL = r"(?:127\.0\.0\.1|localhost|\[::1\]|host\.docker\.internal)"
+# Ports that Linux gives to those who ask for any, others give higher ones. A port in a setting is lower.
+_EPHEMERAL = "(?:3276[89]|327[7-9][0-9]|32[89][0-9]{2}|3[3-9][0-9]{3}|[4-6][0-9]{4})"
 _PROXY = re.compile(
     r"(?i:(?:https?|all)[_-]proxy)[\"'\\]{0,4}+[ \t]{0,4}+(?:={1,2}|:)[ \t]{0,4}+[\"'\\]{0,4}+"
-    rf"((?:https?|socks5h?)://(?:[^\s@/\"'\\]{{1,200}}@)?{_LOCAL}:(?P<port>[0-9]{{2,5}}))(?![0-9])",
+    rf"((?:https?|socks5h?)://(?:[^\s@/\"'\\]{{1,200}}@)?{_LOCAL}:(?P<port>{_EPHEMERAL}))(?![0-9])",
     re.ASCII,
 )
 # How curl and others name it afterwards.

@@ -11,6 +11,7 @@ _ZONE = r"(?:Z| ?[+-][0-9]{2}:?[0-9]{2}| [A-Z]{3,4})?"
 # What logs write before the number of a process: a date of some form with a clock at its end, and a zone.
 WHEN = rf"[^\n]{{0,40}}?{CLOCK}{_ZONE}"
 DATED = rf"20[0-9]{{2}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{CLOCK}{_ZONE}"
+SYSLOG = rf"(?:{DATED}|[A-Z][a-z]{{2}} {{1,2}}[0-9]{{1,2}} {CLOCK})"
 NUMBER = "[0-9]{1,12}(?:[.,][0-9]{1,9})*"
 _SIZE = "(?:[kKMGT]i?)?"
 RATE = rf"{NUMBER} ?(?:{_SIZE}B|{_SIZE}bytes)/s(?:ec)?"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rewind_proxy.canonical.noise.line_rule import CLOCK, DATED, GAP, PID, WHEN, LineRule, line_rule
+from rewind_proxy.canonical.noise.line_rule import CLOCK, DATED, GAP, PID, SYSLOG, WHEN, LineRule, line_rule
 from rewind_proxy.canonical.noise.measures import MEASURES
 from rewind_proxy.canonical.spans import Span
 from rewind_proxy.canonical.text import places
@@ -27,7 +27,7 @@ _OF_EF = rf"[0-9]{{1,8}}{GAP}[0-9]{{1,3}}{GAP}{_START}{GAP}{_TTY}"
 
 LINES_OF_TOOL_RESULTS = (
     # syslog and journald: the pid behind the program's name.
-    line_rule("RS202", "process", ("]: ",), rf"{WHEN} [\w.:-]{{1,64}} [\w./@():-]{{1,64}}\[{PID}\]: "),
+    line_rule("RS202", "process", ("]: ",), rf"{SYSLOG} [\w.:-]{{1,64}} [\w./@():-]{{1,64}}\[{PID}\]: "),
     # klog: the thread behind the time.
     line_rule(
         "RS202",
@@ -41,7 +41,7 @@ LINES_OF_TOOL_RESULTS = (
         "process",
         ("\n20",),
         rf"{DATED} (?:[\w.-]{{1,40}}\[{PID}:([0-9a-f]{{1,12}})\] "
-        rf"|\[(?:{PID}\](?: \S{{1,40}})? [A-Z]{{3,9}}: |[a-z]{{3,8}}\] {PID}#[0-9]{{1,6}}: ))",
+        rf"|(?<=[A-Z]{{3}} )\[{PID}\](?: \S{{1,40}})? [A-Z]{{3,9}}: |\[[a-z]{{3,8}}\] {PID}#[0-9]{{1,6}}: )",
     ),
     # Ruby's logger, Spring Boot, Android, Redis.
     line_rule("RS202", "process", (", [",), rf"[DIWEFA], \[{WHEN} #{PID}\] "),
@@ -56,9 +56,9 @@ LINES_OF_TOOL_RESULTS = (
         "RS202",
         "process",
         ("\n0", "\n1"),
-        rf"([0-9]{{2}}-[0-9]{{2}} {CLOCK}{GAP}{PID}{GAP}{PID}) [VDIWEF] ",
+        rf"([0-9]{{2}}-[0-9]{{2}} [0-9:]{{8}}\.[0-9]{{3}}{GAP}{PID}{GAP}{PID}) [VDIWEF] ",
     ),
-    line_rule("RS202", "process", (":M ",), rf"{PID}:M [0-9]{{1,2}} "),
+    line_rule("RS202", "process", (":M ",), rf"{PID}:M [0-9]{{1,2}} [A-Z][a-z]{{2}} 20"),
     # What `ps` prints without its header, behind `grep`.
     line_rule(
         "RS202",
@@ -69,8 +69,8 @@ LINES_OF_TOOL_RESULTS = (
     line_rule(
         "RS201",
         "duration",
-        ("\n0", "\n1"),
-        r"([0-9]{2}:[0-9]{2}) \+[0-9]{1,6}(?: [ {_-][0-9]{1,6}){0,2}: ",
+        ("\n0",),
+        r"(0[0-4]:[0-9]{2}) \+[0-9]{1,6}(?: [ {_-][0-9]{1,6}){0,2}: ",
     ),
     line_rule(
         "RS201",
@@ -83,7 +83,7 @@ LINES_OF_TOOL_RESULTS = (
     ),
     line_rule("RS202", "process", ("]: segfault at ",), rf"[^\n]{{0,80}}?\[{PID}\]: segfault at "),
     # gunicorn; `jobs -l`; Chrome.
-    line_rule("RS202", "process", ("\n[",), rf"\[{WHEN}\] \[{PID}\] \["),
+    line_rule("RS202", "process", ("\n[",), rf"\[{WHEN}\] \[{PID}\] \[[A-Z]{{4,8}}\] "),
     line_rule(
         "RS202",
         "process",
@@ -109,7 +109,7 @@ LINES_OF_TOOL_RESULTS = (
     # The kernel's: seconds since the machine was started.
     line_rule("RS201", "duration", ("\n[",), r"\[([ ]{1,6}[0-9]{1,8}\.[0-9]{6}|[0-9]{5,8}\.[0-9]{6})\] "),
     # Valgrind and the sanitisers.
-    line_rule("RS202", "process", ("\n==",), r"(==[0-9]{1,8}==)"),
+    line_rule("RS202", "process", ("\n==",), r"(==[0-9]{2,8}==)(?=[ A-Z]|\n==[0-9])"),
     line_rule(
         "RS202",
         "process",
@@ -118,20 +118,14 @@ LINES_OF_TOOL_RESULTS = (
         rf"{GAP}[0-9]{{1,4}}{GAP}"
         r"[0-9][0-9.,]{0,12} K)",
     ),
-    line_rule("RS202", "process", ("├─", "└─"), rf"[ │\t]{{0,40}}[├└]─{PID} (?=[\"/\w(])"),
+    line_rule("RS202", "process", ("├─", "└─"), r"[ │\t]{0,40}[├└]─([0-9]{2,8}) (?=[\"/\w])"),
     line_rule(
         "RS202",
         "process",
         ("LISTEN ", "ESTABLISHED ", "_WAIT "),
-        rf"(?:tcp|udp)6?{GAP}[^\n]{{1,160}}?{GAP}{PID}/\S",
+        rf"(?:tcp|udp)6?{GAP}[^\n]{{1,160}}?{GAP}{PID}/[A-Za-z_]",
     ),
     line_rule("RS202", "process", (")─", ")-+-"), rf"[\w.@:-]{{1,40}}\({PID}\)[─┬+-]{{1,4}}(?=[\w{{])"),
-    line_rule(
-        "RS202",
-        "process",
-        ("/tcp: ", "/udp: "),
-        rf"[0-9]{{1,5}}/(?:tcp|udp):{GAP}([0-9]{{1,8}}(?:{GAP}[0-9]{{1,8}}){{0,20}})",
-    ),
     # `lsof` without its header.
     line_rule(
         "RS202",
@@ -144,7 +138,7 @@ LINES_OF_TOOL_RESULTS = (
     # PostgreSQL's plans.
     line_rule("RS201", "duration", ("(actual time=",), r"[^\n]{1,200}?\(actual time=([0-9.]{1,24}) rows="),
     # BuildKit.
-    line_rule("RS201", "duration", ("\n#",), r"#[0-9]{1,4} ([0-9]{1,6}\.[0-9]{1,3}) "),
+    line_rule("RS201", "duration", ("\n#",), r"#[0-9]{1,4} ([0-9]{1,6}\.[0-9]{3}) "),
     *MEASURES,
 )
 LINE_WORDS = frozenset(literal.lower() for line in LINES_OF_TOOL_RESULTS for literal in line.literals)

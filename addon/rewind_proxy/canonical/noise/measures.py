@@ -5,7 +5,7 @@ Times alone are in `durations`. A size, a count or a result is none of this.
 
 from __future__ import annotations
 
-from rewind_proxy.canonical.noise.line_rule import CLOCK, GAP, NUMBER, RATE, LineRule, line_rule
+from rewind_proxy.canonical.noise.line_rule import CLOCK, DATED, GAP, NUMBER, RATE, LineRule, line_rule
 
 _INDENT = r"[ \t]{0,40}"
 _SPENT = r"[0-9]{1,3}:[0-9]{2}:[0-9]{2}\.[0-9]{3}"
@@ -59,19 +59,27 @@ MEASURES: tuple[LineRule, ...] = (
     ),
     # How quick a download or a copy was.
     line_rule("RS204", "measure", ("Fetched ",), rf"Fetched [^\n]{{1,40}}? in [^\n]{{1,20}}? \(({RATE})\)"),
-    line_rule("RS204", "measure", ("B/s)",), rf"[^\n]{{0,64}}?\(({RATE})\) - "),
-    line_rule("RS204", "measure", ("B/s)",), rf"[^\n]{{0,220}}? at ({RATE})\)"),
-    line_rule("RS204", "measure", ("B/s",), rf"[^\n]{{0,120}}? \| ({RATE})(?=,|$|\n)"),
+    line_rule("RS204", "measure", ("B/s)",), rf"{DATED} \(({RATE})\) - "),
+    line_rule("RS204", "measure", ("B/s)",), rf"[^\n]{{0,200}}?\({NUMBER} ?[kMG]?B at ({RATE})\)"),
+    line_rule(
+        "RS204", "measure", ("B/s",), rf"[^\n]{{0,24}}?ing objects: [^\n]{{1,60}}? \| ({RATE})(?=,|$|\n)"
+    ),
     line_rule("RS204", "measure", (" copied, ",), rf"[^\n]{{0,120}}? copied, [^\n]{{1,24}}?, ({RATE})"),
     line_rule(
         "RS204",
         "measure",
         ("━", "█|", "─ "),
-        rf"[^\n]{{0,160}}?[kKMGT]?B ({RATE}(?: (?:eta )?(?:[0-9:]{{4,10}}|-[:-]{{3,10}}))?)",
+        rf"[ \t]{{0,40}}[|━╸╺─█▏▎▍▌▋▊▉ ]{{2,160}}[0-9./]{{1,24}} ?[kKMGT]?i?B "
+        rf"({RATE}(?: (?:eta )?(?:[0-9:]{{4,10}}|-[:-]{{3,10}}))?)",
     ),
-    line_rule("RS204", "measure", (" bytes/sec",), rf"sent [^\n]{{1,80}}?{GAP}({NUMBER}) bytes/sec"),
-    line_rule("RS204", "measure", (" per second",), r"Requests per second:[ ]{1,8}([0-9.]{1,16}) \["),
-    line_rule("RS201", "duration", (" per request",), r"Time per request:[ ]{1,8}([0-9.]{1,16}) \["),
+    line_rule(
+        "RS204",
+        "measure",
+        (" bytes/sec",),
+        rf"sent [^\n]{{1,40}}? received [^\n]{{1,40}}?{GAP}({NUMBER}) bytes/sec",
+    ),
+    line_rule("RS204", "measure", (" per second",), r"Requests per second:[ ]{1,8}([0-9.]{1,16}) \[#/sec\]"),
+    line_rule("RS201", "duration", (" per request",), r"Time per request:[ ]{1,8}([0-9.]{1,16}) \[ms\]"),
     line_rule(
         "RS204",
         "measure",
@@ -95,9 +103,10 @@ MEASURES: tuple[LineRule, ...] = (
         "RS204",
         "measure",
         ("Memory: ",),
-        r"[ \t]{1,20}Memory: ([0-9.]{1,10}[KMGT]?B?(?: \([a-z]{1,12}: [^)\n]{1,80}\))?)\n[ \t]{1,20}CPU: ",
+        r"[ \t]{1,20}Memory: ([0-9.]{1,10}[KMGT]?B?(?: \([a-z]{1,12}: [^)\n]{1,80}\))?)\n"
+        r"[ \t]{1,20}CPU: (?:[0-9]{1,4}[a-z]{1,5} ){0,3}[0-9.]{1,10}(?:s|ms|us)\b",
     ),
-    line_rule("RS204", "measure", ("Tasks: ",), r"[ \t]{1,20}Tasks: [0-9]{1,8} \(limit: ([0-9]{1,9})\)"),
+    line_rule("RS204", "measure", ("Tasks: ",), r"[ \t]{1,20}Tasks: [0-9]{1,8} \(limit: ([0-9]{3,9})\)"),
     # Minitest, sqlite, composer, tsc, Ansible.
     line_rule(
         "RS204",
@@ -116,7 +125,7 @@ MEASURES: tuple[LineRule, ...] = (
         "RS204",
         "measure",
         ("Memory usage: ",),
-        r"[^\n]{0,24}?Memory usage: ([0-9.]{1,10}[KMG]?i?B(?: \(peak: [0-9.]{1,10}[KMG]?i?B\))?)",
+        r"[^\n]{0,24}?Memory usage: ([0-9.]{1,10}[KMG]?i?B \(peak: [0-9.]{1,10}[KMG]?i?B\))",
     ),
     line_rule(
         "RS201",
@@ -137,7 +146,7 @@ MEASURES: tuple[LineRule, ...] = (
         "RS204",
         "measure",
         (" requests per second",),
-        r"[^\n]{0,80}?([0-9]{1,9}\.[0-9]{1,3}) requests per second",
+        r"[^\n]{0,80}?([0-9]{1,9}\.[0-9]{1,3}) requests per second, p50=",
     ),
     line_rule(
         "RS204",
@@ -151,7 +160,7 @@ MEASURES: tuple[LineRule, ...] = (
         (" fps=",),
         r"frame=[ 0-9]{1,12} fps=[ ]{0,4}([0-9.]{1,6}) [^\n]{1,120}? speed=[ ]{0,4}([0-9.e+]{1,10}x)",
     ),
-    line_rule("RS204", "measure", ("\ncpu: ",), r"cpu: ([^\n]{1,100})\n(?=Benchmark)"),
+    line_rule("RS204", "measure", ("\ncpu: ",), r"cpu: ([^\n]{1,100})\n(?=Benchmark[^\s:]{1,120}[ \t])"),
     # Test runners on many processors, and what ExUnit draws.
     line_rule("RS204", "measure", (" workers",), r"[^\n]{0,40}?created: ([0-9]{1,3}/[0-9]{1,3}) workers"),
     line_rule("RS204", "measure", (" workers [",), r"([0-9]{1,3}) workers \[[0-9]{1,8} items?\]"),
@@ -179,7 +188,7 @@ MEASURES: tuple[LineRule, ...] = (
         "RS203",
         "port",
         (" port ",),
-        r"\* [^\n]{1,160}? from [0-9a-fA-F.:]{3,45} port ([0-9]{1,5})(?= |\n|\Z)",
+        r"\* Established connection to [^\n]{1,160}? from [0-9a-fA-F.:]{3,45} port ([0-9]{1,5})(?= |\n|\Z)",
     ),
     line_rule(
         "RS204",
@@ -193,7 +202,9 @@ MEASURES: tuple[LineRule, ...] = (
         "RS203",
         "inode",
         (" -r", " -w", " dr", " lr"),
-        rf"[ ]{{0,12}}([0-9]{{1,20}})(?:{GAP}[0-9]{{1,12}})?{GAP}[-dl][-rwxsStT]{{9}}[.+@]?{GAP}",
+        # no mode in digits, as `stat` may print it
+        rf"[ ]{{0,12}}(?![0-7]{{3,4}}[ \t])([0-9]{{1,20}})(?:{GAP}[0-9]{{1,12}})?{GAP}[-dl][-rwxsStT]{{9}}"
+        rf"[.+@]?{GAP}[0-9]{{1,6}}{GAP}\S{{1,32}}{GAP}\S{{1,32}}{GAP}[0-9]",
         numbered=True,
     ),
     line_rule(

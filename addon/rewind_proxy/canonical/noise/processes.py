@@ -25,6 +25,8 @@ _OTHER = frozenset(
 PROCESS_WORDS = frozenset({"pid", "processname"})
 """One of these stands in every text with such a table, in lower case."""
 _NUMBERS = frozenset({"PID", "ID"})
+# What tells a table with names from one of products: `PID NAME`.
+_OF_PROCESSES = frozenset("FD TTY TT %CPU %MEM CPU% MEM% TIME TIME+ RSS VSZ VIRT RES".split())
 _LEAST_COLUMNS = 2
 _MOST_COLUMNS = 24
 _LONGEST_HEADER = 200
@@ -56,7 +58,9 @@ def _columns(line: str) -> list[str]:
         word in _OF_A_RUN or word in _STATES or word in _OTHER for word in words
     )
     commands = sum(word in _WORDY for word in words)
-    return words if known and commands == 1 and not _NUMBERS.isdisjoint(words) else []
+    if not known or commands != 1 or _NUMBERS.isdisjoint(words):
+        return []
+    return words if "NAME" not in words or not _OF_PROCESSES.isdisjoint(words) else []
 
 
 def _rows(text: str, start: int, columns: list[str]) -> Generator[tuple[int, int], None, int]:
@@ -94,10 +98,18 @@ AGE_WORDS = frozenset({" age", "last seen"})
 """One of these stands in every text with such a table, in lower case."""
 _AGE_COLUMNS = (" AGE", "LAST SEEN", " Age")
 _AGE_HEADER = re.compile(
-    r"(?:(?=[^\n]{0,200}\bNAME\b)|(?=LAST SEEN\b))[A-Z][A-Z0-9()/ \t-]{2,200}\n"
+    # A column of Kubernetes between the name and its age; one behind it only in wide tables, or of nodes.
+    r"(?:NAMESPACE[ \t]+)?NAME[ \t](?=[^\n]{0,160}\b(?:READY|STATUS|PHASE|DATA|TYPE|ROLES|CAPACITY"
+    r"|DESIRED|SECRETS|SCHEDULE|HOSTS|CLASS|PROVISIONER|REFERENCE|COMPLETIONS)\b)"
+    r"[A-Z0-9()/ \t-]{2,160}?[ \t](?P<last>AGE)"
+    r"(?P<more>[ \t]+(?:VERSION|CONTAINERS|IP|SELECTOR|LABELS|VOLUMEMODE)\b[A-Z0-9()/ \t-]{0,160})?\n"
+    r"|(?:NAMESPACE[ \t]+)?LAST SEEN[ \t]+TYPE[ \t]+REASON[ \t]+OBJECT\b[A-Z0-9()/ \t-]{0,160}\n"
     r"|[ \t]{0,8}Type[ \t]+Reason[ \t]+Age[ \t]+From[ \t]+Message\n"
 )
-_AGE = re.compile(r"(?<![^\s(])(?:[0-9]{1,6}[smhdy]){1,3}(?![^\s)])")
+_TIME_AGO = r"(?:[0-9]{1,6}[smhdy]){1,3}"
+_AGE = re.compile(rf"(?<![^\s(]){_TIME_AGO}(?![^\s)])")
+# Where the age is the last column, another cell of that form may be a limit.
+_LAST_AGE = re.compile(rf"(?<![^\s(]){_TIME_AGO}(?= ago\)|[ \t]*(?:\n|\Z))")
 
 
 def age_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -111,4 +123,5 @@ def age_spans(text: str) -> Iterator[tuple[int, int]]:
             if header := _AGE_HEADER.match(text, start):
                 end = text.find("\n\n", header.end() - 1)
                 done = end if end >= 0 else len(text)
-                yield from (age.span() for age in _AGE.finditer(text, header.end(), done))
+                form = _LAST_AGE if header["last"] and not header["more"] else _AGE
+                yield from (age.span() for age in form.finditer(text, header.end(), done))

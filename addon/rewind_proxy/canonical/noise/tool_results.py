@@ -24,9 +24,15 @@ _LONGEST_ROW = 1000
 _CONTAINER_ROW = re.compile(r"([0-9a-f]{12})[ \t]")
 # Kubernetes makes names of letters and digits that spell no word.
 _SAFE = "[bcdfghjklmnpqrstvwxz2456789]"
-_POD = re.compile(
+_RANDOM_PART = re.compile(
     rf"-(?<=[a-z0-9]-)(?:{_SAFE}{{8,10}}-({_SAFE}{{5}})|([0-9]{{8}}-{_SAFE}{{5}})"
-    rf"|((?=[a-z]*[0-9])(?=[0-9]*[a-z]){_SAFE}{{5}}))(?![\w-])"
+    rf"|((?=[a-z]*[0-9])(?=[0-9]*[a-z]){_SAFE}{{5}}))\Z"
+)
+# In a table the first or second word of a row, before how many containers are ready; else behind `pod/`.
+_POD_NAME = re.compile(
+    r"(?:(?m:^)(?:[a-z0-9-]{1,64}[ \t]{1,40})?(?=[^\s]{1,254}[ \t]{1,40}[0-9]{1,3}/[0-9]{1,3}(?![^\s]))"
+    r"|(?<!\w)pod/)"
+    r"([a-z0-9][a-z0-9.-]{0,252})(?![\w-])"
 )
 
 
@@ -38,13 +44,16 @@ def _container_spans(text: str) -> Iterator[Span]:
             yield Span(*row.span(1), "RS203", "container", row[1])
             line = text.find("\n", row.end(), row.end() + _LONGEST_ROW) + 1
     if "READY" in text or "pod/" in text:
-        for pod in _POD.finditer(text):
-            group = pod.lastindex or 1
-            yield Span(*pod.span(group), "RS203", "pod", pod[group])
+        for pod in _POD_NAME.finditer(text):
+            if random := _RANDOM_PART.search(text, *pod.span(1)):
+                group = random.lastindex or 1
+                yield Span(*random.span(group), "RS203", "pod", random[group])
 
 
 # What Java prints of an object that does not say how: its class and where it was, as a hash.
-_HASH_CODE = re.compile(r"@([0-9a-f]{6,8})(?![\w-])")
+# Digits alone are a number, and seven of both behind a name without a package are a commit.
+_HASH_CODE = re.compile(r"@((?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6,8})(?![\w-])")
+_SHORT_COMMIT = 7
 _CLASS_BEFORE = re.compile(
     r"(?:(?<![\w./$@-])(?:[a-z][\w$]{0,40}\.){0,8}[A-Z][\w$]{0,60}|\[{1,3}(?:[BCDFIJSZ]|L[\w.$/]{1,80};))\Z",
     re.ASCII,
@@ -55,7 +64,8 @@ _LONGEST_CLASS = 120
 def _hash_code_spans(text: str) -> Iterator[Span]:
     for code in _HASH_CODE.finditer(text):
         at = code.start()
-        if _CLASS_BEFORE.search(text, max(0, at - _LONGEST_CLASS), at):
+        named = _CLASS_BEFORE.search(text, max(0, at - _LONGEST_CLASS), at)
+        if named and (len(code[1]) != _SHORT_COMMIT or not named[0].isalnum()):
             yield Span(*code.span(1), "RS203", "address", code[1])
 
 

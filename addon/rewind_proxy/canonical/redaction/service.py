@@ -15,6 +15,9 @@ from rewind_proxy.canonical.redaction.rules import QUOTE, Span
 _END = r"(?![\w-])"
 _HEX, _CAPS = "[0-9a-f]", "[A-Z0-9]"
 _BASE64 = "[A-Za-z0-9+/]"
+# Words that are joined have no capitals within.
+_RANDOM = "(?=[a-z0-9_-]{0,64}[A-Z])(?=[A-Z0-9_-]{0,64}[a-z])"
+_JWK_MEMBER = rf"{QUOTE}(?:d|k|p|q|dp|dq|qi){QUOTE}\s{{0,4}}:\s{{0,4}}"
 _UUID = f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 
 
@@ -41,11 +44,15 @@ _ROWS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         ("pat", 0, rf"pat(?<![\w-]pat)(?:[A-Za-z0-9]{{14}}\.{_HEX}{{64}}{_END}|{_HARNESS})"),  # Airtable too
         ("sat.", 0, rf"sat(?<![\w-]sat){_HARNESS}"),
         ("atlasv1", 14, rf"{_after('[.]atlasv1[.]', '[A-Za-z0-9]{14}')}[A-Za-z0-9_=-]{{60,}}"),  # Terraform
-        ("facebook", 0, r"(?<![\w|])[0-9]{15,16}(?:\||%7C)(?P<token>[\w-]{27,40})(?![\w-])"),
+        (
+            "facebook",
+            0,
+            r"(?<![\w|])[0-9]{15,16}(?:\||%7C)(?P<token>(?=[a-z\d_-]{0,39}[A-Z])[\w-]{27,40})(?![\w-])",
+        ),
         ("_mmk", 36, rf"{_after('_mmk', '[A-Za-z0-9]{6}_[A-Za-z0-9]{29}')}{_END}"),  # MaxMind
         ("asana", 0, rf"(?<![\w/-])[0-2]/[0-9]{{16}}(?:/[0-9]{{16}})?:(?P<token>{_HEX}{{32}}){_END}"),
-        ("bigmodel", 0, rf"(?<![\w-]){_HEX}{{32}}\.[A-Za-z0-9]{{16}}{_END}"),
-        ("zhipu", 0, rf"(?<![\w-]){_HEX}{{32}}\.[A-Za-z0-9]{{16}}{_END}"),
+        ("bigmodel", 0, rf"(?<![\w-]){_HEX}{{32}}\.(?=[a-z0-9]{{0,15}}[A-Z])[A-Za-z0-9]{{16}}{_END}"),
+        ("zhipu", 0, rf"(?<![\w-]){_HEX}{{32}}\.(?=[a-z0-9]{{0,15}}[A-Z])[A-Za-z0-9]{{16}}{_END}"),
         # Azure's keys of 84 characters, and those that name what they open near their end.
         ("jqqj9", 52, rf"{_after('JQQJ9', '[A-Za-z0-9]{52}')}[9DH][A-Za-z0-9]{{26}}{_END}"),
         *(
@@ -66,7 +73,7 @@ _ROWS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         (
             "kty",
             0,
-            rf"{QUOTE}(?:d|k|p|q|dp|dq|qi){QUOTE}\s{{0,4}}:\s{{0,4}}{QUOTE}(?P<token>[\w-]{{22,4096}}={{0,2}}){QUOTE}",
+            rf"{_JWK_MEMBER}{QUOTE}(?P<token>{_RANDOM}[\w-]{{22,4096}}={{0,2}}){QUOTE}",
         ),
         ("launchdarkly", 0, rf"(?:sdk|mob|api)-(?<![\w-]...-){_UUID}{_END}"),
         (
