@@ -78,7 +78,7 @@ NOISE_WORDS = DURATION_WORDS.union(
     {"@"},
     *(noise.words for noise in NOISE_IN_TOOL_RESULTS),
 )
-"""One of these stands in every text with noise, in lower case, but where a number with its unit is all of it."""
+"""One of these, in lower case, stands in every text with noise that is more than a number and its unit."""
 _WORDS = Literals(NOISE_WORDS)
 _DEEPEST = 3
 _BY_WORD: dict[str, list[int]] = {}
